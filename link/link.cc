@@ -84,6 +84,13 @@ Status Link::progress_lifeline() {
   return status();
 }
 
+bool Link::has_unproven_rail() const {
+  for (size_t i = 0; i < rails_.count(); ++i) {
+    if (rails_[i].up() && rails_[i].signs.unproven()) return true;
+  }
+  return false;
+}
+
 // What waits for credits or company leaves when works in flight are done.
 bool Link::arm() {
   if (status() != Status::kOk) return false;

@@ -56,6 +56,9 @@ class Link final : private CompletionSink {
     return rails_.up_count() < rails_.count() || rails_.busy() != 0 || !lifeline_.idle();
   }
 
+  // A rail has carried works since then that nobody confirms: progress() has to send a probe.
+  bool has_unproven_rail() const;
+
   // On every rail that is up: posts works that may leave now, polls, runs completions.
   Status progress();
   // For a link whose owner has pollers (LinkOwner::poller): they name it, by its tag, when

@@ -48,7 +48,8 @@ class HandleTable {
   std::shared_ptr<Object> find(uint64_t handle) const {
     return find(handle, [](const Object&) { return true; });
   }
-  // Also nullptr if it is not the one that is meant: then nobody else shares it for a moment.
+  // Also nullptr if it is not the one that is meant. Its reference is not taken then, so the thread
+  // that removes an object is the last to have it when nobody else could name it.
   template <typename Meant>
   std::shared_ptr<Object> find(uint64_t handle, Meant meant) const {
     const std::shared_lock lock(mutex_);

@@ -85,7 +85,7 @@ void Mover::prepare(PeerRequest& request) {
     if (remote->state != Remote::Keys::kRefused) continue;
     return request.give_up(make_error(
         Status::kRemote, 0, "%s",
-        request.fetches ? "its sender has given the message up; receive again"
+        request.fetches ? "its sender has given the message up, or has gone; receive again"
                         : "the peer has no such region (any more): it was deregistered, or its "
                           "address is an old one; get a new address from the peer"));
   }

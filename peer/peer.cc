@@ -60,7 +60,8 @@ void Peer::disarm() {
 
 bool Peer::has_open_work() const {
   if (connection_ == nullptr) return state() == State::kConnecting;
-  return !connection_->mover.idle() || wants_link() || connection_->link.has_work();
+  const Link& link = connection_->link;
+  return !connection_->mover.idle() || wants_link() || link.has_work() || link.has_unproven_rail();
 }
 
 bool Peer::is_looked_after() {

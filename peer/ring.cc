@@ -100,8 +100,7 @@ void Ring::on_done(uint32_t part) {
 // A record that the peer took, by a count that has come since, is not written again.
 void Ring::on_lost(uint32_t part) {
   if (part == kCount) {
-    count_open_ = false;
-    count_again();
+    count_open_ = false;  // count_again() follows
   } else if (part == kRefusal) {
     if (refusal_ == Refusal::kSent) refusal_ = Refusal::kOwed;
   } else if (part >= kSeenSlots) {

@@ -13,8 +13,8 @@
 //   free   the peer has taken its record, and no work is open on it
 //   open   a work carries it, or will: its rail died, and no other one has room
 //   sent   the work is done
-// What makes reuse safe: works are confirmed, and a second copy is sent only when both ends have
-// fenced the rail of the first. So no copy is on its way when the slot is free.
+// What makes reuse safe: works of records are confirmed, and a second copy is sent only when both
+// ends have fenced the rail of the first. So no copy is on its way when the slot is free.
 //
 // Memory: its slots, at both ends. Thread: that of the link.
 #pragma once
@@ -74,7 +74,8 @@ class Ring final : private WorkOwner {
 
   // Submits what waits, as far as rails have room.
   void move();
-  // Both ends have fenced a rail. A count that was on it may not have come.
+  // Both ends have fenced a rail: the owner of the link says so. A count that was on it may not
+  // have come.
   void count_again() { told_ = taken_ - kSlots / 2; }
   bool takes(ControlOp op, uint32_t value) const {
     if (op == kRefused || op == kRefusalSeen) return index_in(value) == place_.index;

@@ -210,7 +210,8 @@ struct ChannelOptions {
   // ends of a channel have the same value. The NIC of a reliable connection provides that: what it
   // acknowledged stays in the completion queue. Where the end of a connection drops what was not
   // read (libfabric), the receiver's rail sends acknowledgements itself, in the poll that reports
-  // the arrival: the engine may never poll again.
+  // the arrival: the engine may never poll again. With a poller the next call may send them, and
+  // the end of the channel does.
   bool confirm_delivery = false;
   // Of what this end sends: IP's TOS byte, 0 to 255. A rail that cannot mark it warns and goes on.
   int traffic_class = kNoTrafficClass;

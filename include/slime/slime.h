@@ -232,9 +232,10 @@ int slime_forget(slime_engine* engine, slime_peer peer, uint32_t immediate);
  * copied, and the request is done when the peer's engine has it. A longer one is read by the peer
  * when a receive fits it: the memory may change when the request is done. It need not be
  * registered; where there are RDMA NICs it must be writable, or this call fails. The request ends
- * with an error if the receive ends before it has read the message, and if the link is lost before
- * a receive has come for it. A peer keeps 4096 messages of each sender that nobody has received;
- * further ones wait here, also for receives with other tags. Of `extra` the deadline counts. */
+ * with an error if the receive ends before it has read the message, and may do so if the link is
+ * lost before a receive has come for it. A peer keeps 4096 messages of each sender that nobody has
+ * received; further ones wait here, also for receives with other tags. Of `extra` the deadline
+ * counts. */
 int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t bytes, uint64_t tag,
                const slime_extra* extra, slime_request* request);
 #define SLIME_SHORT_BYTES 296

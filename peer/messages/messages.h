@@ -1,7 +1,6 @@
-// The messages to a peer and from it: immediates, signals and notifications. They outlive its
-// links.
+// The messages to a peer and from it. They outlive its links.
 //
-//   events    immediates, signals    taken at once, or refused
+//   events    immediates, signals    taken at once, or refused; also what becomes of letters
 //   notices   notifications, letters wait until the program has fetched others
 //   tagged    sends                  wait until the program has received others
 //
@@ -36,7 +35,8 @@ class Messages {
   explicit Messages(const To& to) : to_(to) {}
 
   // Further letters with tags are not taken while so many events wait for the peer: each one is
-  // answered by an event. Those that are here already are no more than this.
+  // answered by an event. Those that are here already, and those that are being read, are answered
+  // too.
   static constexpr size_t kMostAnswers = 4096;
 
   // Nothing of the request is under way. It ends here, or when the peer has its messages.

@@ -132,6 +132,7 @@ uint64_t MessageSender::give_up(uint64_t now_ns, const Error* why) {
 }
 
 void MessageSender::forget_numbers() {
+  // Also what this engine would have said to the other one.
   std::erase_if(messages_, [](const Entry& entry) { return entry.request == nullptr; });
   first_ = 0;
   written_ = in_ring_ = 0;

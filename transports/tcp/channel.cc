@@ -37,6 +37,7 @@ Result<std::unique_ptr<Channel>> TcpChannel::open(TcpRail& rail, const ChannelOp
 }
 
 TcpChannel::~TcpChannel() {
+  if (ack_left_ && state_ == State::kReady) flush();
   stop_watching();
   if (fd_) rail_.closing().add(ClosingSocket(std::move(fd_)));
   rail_.closing().poll();
@@ -176,9 +177,10 @@ void TcpChannel::watch(uint64_t now_ns) {
 }
 
 // An acknowledgement of what has just come costs no call of its own if the answer of this end goes
-// next. With a poller there is a next call at least: arm() wants a poll before.
+// next. A user of a poller arms the channel before leaving it, and arm() says kAgain until the
+// acknowledgement has gone.
 bool TcpChannel::leaves_ack(size_t reported) {
-  const bool leaves = poller_ != nullptr && reported > 0 && !ack_left_ && queue_.has_ack_alone() &&
+  const bool leaves = poller_ != nullptr && reported > 0 && !ack_left_ && queue_.has_no_frames() &&
                       answers_.empty();
   ack_left_ = leaves;
   return leaves;

@@ -40,7 +40,8 @@ class SendQueue {
   bool wants_to_send(uint32_t awaited) const {
     return next_ != tail_ || !control_.empty() || owes_ack(awaited);
   }
-  bool has_ack_alone() const { return next_ == tail_ && control_.empty(); }  // if it sends at all
+  // What it may have to send is an acknowledgement alone.
+  bool has_no_frames() const { return next_ == tail_ && control_.empty(); }
   // What is to be sent now, in this order; then moved() with the bytes that the kernel took. The
   // vectors are valid until then. `arrived` is the newest count of the peer's writes that arrived,
   // `awaited` the count up to the last of them that wants an acknowledgement. `begin_works`: also

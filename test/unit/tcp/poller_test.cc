@@ -45,8 +45,9 @@ class MoreDescriptors {
 
 // Connected channels between two rails, each end on its rail's poller, with its place as its tag.
 struct Crowd {
-  explicit Crowd(size_t count, const Settings& settings = {})
-      : left_rail(loopback_rail(settings)),
+  explicit Crowd(size_t count, const Settings& settings = {}, bool confirm = false)
+      : confirm_delivery(confirm),
+        left_rail(loopback_rail(settings)),
         right_rail(loopback_rail(settings)),
         left_poller(poller_of(*left_rail)),
         right_poller(poller_of(*right_rail)) {
@@ -54,9 +55,12 @@ struct Crowd {
   }
 
   void connect(uint64_t tag) {
-    auto active =
-        left_rail->open_channel({.active = true, .poller = left_poller.get(), .tag = tag});
-    auto passive = right_rail->open_channel({.poller = right_poller.get(), .tag = tag});
+    auto active = left_rail->open_channel({.active = true,
+                                           .confirm_delivery = confirm_delivery,
+                                           .poller = left_poller.get(),
+                                           .tag = tag});
+    auto passive = right_rail->open_channel(
+        {.confirm_delivery = confirm_delivery, .poller = right_poller.get(), .tag = tag});
     ASSERT_TRUE(active && passive);
     ASSERT_TRUE(eventually([&] {
       const Status one = (*active)->connect((*passive)->address());
@@ -66,6 +70,7 @@ struct Crowd {
     right.push_back(std::move(*passive));
   }
 
+  const bool confirm_delivery;
   std::unique_ptr<TcpRail> left_rail, right_rail;
   std::unique_ptr<Poller> left_poller, right_poller;
   std::vector<std::unique_ptr<Channel>> left, right;
@@ -110,6 +115,26 @@ TEST(TcpPoller, IsNotArmedWhileTheChannelHasSomething) {
   EXPECT_EQ(poll_once(right, &status).size(), 2U);
   EXPECT_TRUE(poll_once(right, &status).empty());
   EXPECT_EQ(right.arm(), Status::kOk);
+}
+
+TEST(TcpPoller, AnAcknowledgementThatWaitsGoesByTheNextPollOrAtTheEnd) {
+  for (const bool closes : {false, true}) {
+    Crowd crowd(1, {}, true);
+    TestBuffer from(*crowd.left_rail, 64), to(*crowd.right_rail, 64);
+    Channel &left = *crowd.left[0], &right = *crowd.right[0];
+    ASSERT_EQ(post_one(left, work_of(from, 0, to, 0, 64)), 1U);
+    Status status = Status::kOk;
+    ASSERT_TRUE(eventually([&] { return poll_once(right, &status).size() == 1; }));
+    EXPECT_EQ(right.counters.doorbells.get(), 0U) << "an answer may take it along";
+    EXPECT_EQ(right.arm(), Status::kAgain);
+    if (closes) {
+      crowd.right[0] = nullptr;
+    } else {
+      EXPECT_TRUE(poll_once(right, &status).empty());
+      EXPECT_EQ(right.counters.doorbells.get(), 1U);
+    }
+    EXPECT_TRUE(eventually([&] { return poll_once(left, &status).size() == 1; })) << closes;
+  }
 }
 
 TEST(TcpPoller, IsNotArmedByAChannelThatHasFailed) {
