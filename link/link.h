@@ -56,7 +56,7 @@ class Link final : private CompletionSink {
     return rails_.up_count() < rails_.count() || rails_.busy() != 0 || !lifeline_.idle();
   }
 
-  // A rail has carried works since then that nobody confirms: progress() has to send a probe.
+  // A rail has carried works since its last probe that nobody confirms: progress() will send one.
   bool has_unproven_rail() const;
 
   // On every rail that is up: posts works that may leave now, polls, runs completions.

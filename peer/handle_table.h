@@ -48,8 +48,8 @@ class HandleTable {
   std::shared_ptr<Object> find(uint64_t handle) const {
     return find(handle, [](const Object&) { return true; });
   }
-  // Also nullptr if it is not the one that is meant. Its reference is not taken then, so the thread
-  // that removes an object is the last to have it when nobody else could name it.
+  // Also nullptr if `meant` says no. Then no reference is taken, so a caller that does not know
+  // enough to name an object cannot make it live longer.
   template <typename Meant>
   std::shared_ptr<Object> find(uint64_t handle, Meant meant) const {
     const std::shared_lock lock(mutex_);

@@ -197,11 +197,11 @@ int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
                slime_result* result);
 /* Messages: immediates, signals, notifications and messages with tags. Each comes exactly once,
  * also when a NIC fails or a link is replaced. The message of a request comes after the bytes of
- * that request have been moved. The peer's program may then use what was written, or reuse what was
- * read. So the order of notifications is that in which the bytes of their requests were moved, and
- * the same holds for immediates; between both there is none. A request with messages is done when
- * the peer's engine has them; a long one of slime_send(), when it has been received. If it ends
- * with an error before that, they may have come, or not.
+ * that request have been moved. The peer's program may then use what was written, or reuse what
+ * was read. Notifications come in the order in which the bytes of their requests were moved, and
+ * so do immediates. A notification and an immediate have no order. A request with messages is done
+ * when the peer's engine has them. The request of slime_send() with a long message is done when
+ * that has been received. If it ends with an error before that, they may have come, or not.
  *
  * Sends so many bytes, 0 to SLIME_NOTIFICATION_BYTES, that this call copies. Of `extra` the
  * deadline counts. The peer keeps notifications that its program does not fetch, 4096 or 64 MiB for

@@ -66,7 +66,7 @@ Requests Endpoint::requests(const Layout& layout, const Options& options) {
     }
   }
   const auto begin = [this, layout, &options](uint32_t slot) -> Result<void> {
-    if (this->begin(layout, options, slot) != SLIME_OK) return refused(name_of(options.operation));
+    if (start(layout, options, slot) != SLIME_OK) return refused(name_of(options.operation));
     return {};
   };
   const auto wait = [this](uint32_t slot) -> Result<void> {
@@ -78,7 +78,7 @@ Requests Endpoint::requests(const Layout& layout, const Options& options) {
   return {begin, wait};
 }
 
-int Endpoint::begin(const Layout& layout, const Options& options, uint32_t slot) {
+int Endpoint::start(const Layout& layout, const Options& options, uint32_t slot) {
   const uint64_t offset = layout.offset(slot, 0);
   const auto& pieces = assignments_[slot];
   slime_extra extra = SLIME_EXTRA_INIT;

@@ -57,7 +57,7 @@ class Endpoint {
   static constexpr uint64_t kLastTag = UINT64_MAX;
 
   Endpoint() = default;
-  int begin(const Layout& layout, const Options& options, uint32_t slot);
+  int start(const Layout& layout, const Options& options, uint32_t slot);
   Result<void> post(const Layout& layout, uint32_t slot);
 
   std::vector<std::byte> memory_;
