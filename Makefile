@@ -52,11 +52,12 @@ check:
 # Tests, once per kind of build -------------------------------------------------------------------
 
 # The checks of the checks run no code of ours: they have nothing to tell under a sanitizer, which
-# does not begin under a small ulimit -v, and whose libraries are never portable. Nor have command
-# lines and their processes to ThreadSanitizer, which is about threads. Benchmarks are not built with
-# a sanitizer.
+# does not begin under a small ulimit -v, and whose libraries are never portable; system/starting
+# waits for networks, and what it starts is started by other scripts too. Nor have command lines and
+# their processes to ThreadSanitizer, which is about threads. Benchmarks are not built with a
+# sanitizer.
 NOT_SAN  := boundary/portable layers/layers layers/docs p4/bmv2 p4/sources runner/runner pause/pause system/install \
-  system/limits system/networks
+  system/limits system/networks system/starting
 NOT_TSAN := gpu/gpu system/configs system/first_steps system/info system/interfaces system/nics system/outage \
   system/perf_failures system/perf_launch system/perf_results system/run system/small_path system/tuner_table
 TEST_SCRIPTS := $(filter-out $(if $(SAN),$(NOT_SAN:%=test/%.test.sh)) \

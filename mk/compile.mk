@@ -31,7 +31,12 @@ endif
 SAN_FLAGS := $(SAN_FLAGS_$(SAN)) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 
+# What is compiled names no directory of this machine, so ccache also finds what another clone left. A
+# compiled header differs from clone to clone; its .sum, of what it is made of, does not.
 CCACHE := $(shell command -v ccache 2>/dev/null)
+NO_PLACE := -ffile-prefix-map=$(CURDIR)=.
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_PCH_EXTSUM := 1
 INCLUDES := -Iinclude -I. -I$(BUILD)/gen
 # base/check.h; `make CHECKS=1` has the checks in any other build.
 CHECKS ?= $(if $(SAN)$(filter -O0 -Og,$(OPT)),1)
@@ -163,9 +168,9 @@ $(BUILD)/obj/tools/info/%.o $(BUILD)/obj/tools/%/options.o: OPT_HERE = $(CLI_OPT
 $(foreach d,$(BUSY_TESTS),$(BUILD)/obj/test/$d/%.o): OPT_HERE = $(TEST_OPT:-O0=-O1)
 
 # GoogleTest's headers are a third of what a test takes to compile, those of the C++ library half of a
-# small source. Both are compiled once for each level of optimisation, the latter only with a
-# sanitizer: the plain build finds the source that forgets to include one. Warnings come from the
-# plain build too, where GCC 12 takes a compiled header for ours and not for the system's.
+# small source. Both are compiled once for each level of optimisation, the latter not for asan: that
+# build finds the source that forgets to include one. GCC 12 takes a compiled header for ours and not
+# for the system's, and warns of what it inlines from it; it also warns falsely of what sanitizers add.
 ifneq ($(SAN),fuzz)
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 HEADERS_std   := algorithm array atomic bit chrono cstddef cstdint cstdio cstring deque functional \
@@ -173,25 +178,31 @@ HEADERS_std   := algorithm array atomic bit chrono cstddef cstdint cstdio cstrin
 HEADERS_tests := $(HEADERS_std) gmock/gmock.h gtest/gtest.h
 # $(1) std or tests, $(2) flags, of which the last level counts
 PCH_OF = $(BUILD)/pch/$(1)$(lastword $(filter -O%,$(OPT) $(2))).h
-use_pch = $(if $(SAN),-w) -fpch-preprocess -include $(call PCH_OF,$(1),$(2))
+FALSE_ALARMS := -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
+use_pch = $(if $(SAN),-w,$(FALSE_ALARMS)) -fpch-preprocess -include $(call PCH_OF,$(1),$(2))
 PCHS = $(sort $(foreach o,$(OPT) $(CLI_OPT) $(TEST_OPT) $(TEST_OPT:-O0=-O1),$(call PCH_OF,$(1),$o).gch))
 $(BUILD)/obj/test/%.o: PCH_HERE = $(call use_pch,tests,$(OPT_HERE))
 $(call objects,$(filter test/%,$(ALL_SRCS))): | $(call PCHS,tests)
-ifneq ($(SAN),)
+ifneq ($(SAN),asan)
 $(BUILD)/obj/%.o: PCH_HERE = $(call use_pch,std,$(OPT_HERE))
+# The headers of the C++ library declare what portable/ defines as visible.
+$(BUILD)/obj/portable/%.o: PCH_HERE =
 $(call objects,$(filter-out test/%,$(ALL_SRCS))): | $(call PCHS,std)
+else
+$(BUILD)/obj/%.o: PCH_HERE = -w
 endif
 $(BUILD)/pch/%.h.gch: $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	$(call say,PCH,$@)
 	@mkdir -p $(@D)
 	@printf '#include <%s>\n' $(HEADERS_$(firstword $(subst -, ,$*))) >$(@:.gch=)
-	$(Q)$(CXX) $(CXX_ALL) $(filter -O%,$(subst -O, -O,$*)) -x c++-header $(@:.gch=) -o $@
+	$(Q)$(if $(CCACHE),$(CXX) $(CXX_ALL) $(filter -O%,$(subst -O, -O,$*)) -x c++-header -E -P $(@:.gch=) | sha256sum >$@.sum)
+	$(Q)$(CXX) $(CXX_ALL) $(NO_PLACE) $(filter -O%,$(subst -O, -O,$*)) -x c++-header $(@:.gch=) -o $@
 endif
 
 $(BUILD)/obj/%.o: %.cc $(FLAGS_FILE) | $(BUILD)/gen/tools.ok
 	$(call say,CXX,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) $(OPT_HERE) $(PCH_HERE) $(FLAGS_HERE) -MMD -MP -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) $(NO_PLACE) $(OPT_HERE) $(PCH_HERE) $(FLAGS_HERE) -MMD -MP -c $< -o $@
 
 # The code that Thrift generates for the runtime interface of bmv2 is compiled without warnings.
 $(THRIFT_GEN) &: switch/bmv2/runtime.thrift | $(BUILD)/gen/tools.ok
@@ -201,7 +212,7 @@ $(THRIFT_GEN) &: switch/bmv2/runtime.thrift | $(BUILD)/gen/tools.ok
 $(THRIFT_OBJS): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.cpp $(FLAGS_FILE)
 	$(call say,CXX,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) -w -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) $(NO_PLACE) -w -c $< -o $@
 THRIFT_USERS := $(call objects,$(BMV2_SRCS) $(if $(THRIFT),$(wildcard test/p4/*.cc)))
 $(THRIFT_USERS): FLAGS_HERE = -isystem $(BUILD)/gen
 $(THRIFT_USERS): $(if $(THRIFT),$(THRIFT_GEN))
@@ -219,7 +230,7 @@ $(PROTOBUF_GEN) &: switch/tofino/bfruntime.proto | $(BUILD)/gen/tools.ok
 $(PROTOBUF_OBJS): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.cc $(FLAGS_FILE) $(PROTOBUF_GEN)
 	$(call say,CXX,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) -w -c $< -o $@
+	$(Q)$(CCACHE) $(CXX) $(CXX_ALL) $(NO_PLACE) -w -c $< -o $@
 GRPC_USERS := $(call objects,$(TOFINO_SRCS) $(if $(GRPC),$(wildcard test/tofino/*.cc)))
 $(GRPC_USERS): FLAGS_HERE = -isystem $(BUILD)/gen
 $(GRPC_USERS): $(if $(GRPC),$(PROTOBUF_GEN))

@@ -97,11 +97,12 @@ for group in "$@"; do
     need debian-archive-keyring "proves that its packages are Debian's" \
       test -e /usr/share/keyrings/debian-archive-keyring.gpg
     ;;
+  ci) need ccache "finds again what another clone compiled" command -v ccache ;;
   bench) need python3 "prints the ratios" command -v python3 ;;
   format) need clang-format "checks the layout of the sources" command -v clang-format ;;
   tidy) need clang-tidy "checks names and common mistakes" command -v clang-tidy ;;
   *)
-    echo "ensure-tools: unknown group '$group' (build, test, bmv2, tofino, fuzz, rdma, fresh, bench, format, tidy)" >&2
+    echo "ensure-tools: unknown group '$group' (build, test, bmv2, tofino, fuzz, rdma, fresh, ci, bench, format, tidy)" >&2
     exit 2
     ;;
   esac

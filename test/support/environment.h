@@ -13,9 +13,9 @@ inline uint64_t from_environment(const char* name, uint64_t otherwise) {
 }
 
 // How many random cases a test runs: `wanted`, or as many as fit into a fixed time on a slow or
-// busy machine, but never fewer than a hundredth. A test whose hundredth takes longer than its
-// limit fails. A number that the user sets in the environment, or a seed to replay, holds whatever
-// the time. Threads: any may ask; it does not change.
+// busy machine, which is shorter with a sanitizer, but never fewer than a hundredth. A test whose
+// hundredth takes longer than its limit fails. A number that the user sets in the environment, or a
+// seed to replay, holds whatever the time. Threads: any may ask; it does not change.
 class Effort {
  public:
   Effort(const char* variable, uint64_t wanted)
@@ -28,9 +28,14 @@ class Effort {
 
  private:
   using Clock = std::chrono::steady_clock;
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  static constexpr std::chrono::seconds kMost{20};
+#else
+  static constexpr std::chrono::seconds kMost{60};
+#endif
 
   uint64_t wanted_, least_;
-  Clock::time_point end_ = Clock::now() + std::chrono::seconds(60);
+  Clock::time_point end_ = Clock::now() + kMost;
 };
 
 }  // namespace slime::test
