@@ -3,7 +3,7 @@
 #include <string>
 
 #include "rendezvous/launcher.h"
-#include "tools/common/command_line.h"
+#include "tools/common/exit.h"
 #include "tools/common/nccl_conf.h"
 #include "tools/common/resources.h"
 #include "tools/perf/options.h"

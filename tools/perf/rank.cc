@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "settings/times.h"
 #include "tools/common/bytes.h"
-#include "tools/common/command_line.h"
+#include "tools/common/exit.h"
 #include "tools/common/machine.h"
 #include "tools/perf/benchmark.h"
 #include "tools/perf/report/progress.h"

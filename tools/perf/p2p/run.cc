@@ -10,7 +10,7 @@
 #include "rendezvous/launcher.h"
 #include "rendezvous/member.h"
 #include "tools/common/bytes.h"
-#include "tools/common/command_line.h"
+#include "tools/common/exit.h"
 #include "tools/perf/options.h"
 #include "tools/perf/p2p/endpoint.h"
 #include "tools/perf/p2p/pattern.h"
