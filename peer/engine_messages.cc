@@ -29,7 +29,7 @@ Result<Message> Engine::message_of(std::span<const std::byte> notification) {
   auto letter = letter_of(*copy, copy);
   if (!letter) return fail(std::move(letter.error()));
   const LetterAddress address = (*letter)->address();
-  return Message::of(MessageKind::kLetter, address, std::move(*letter));
+  return Letter::message(MessageKind::kLetter, address, std::move(*letter));
 }
 
 Result<uint64_t> Engine::notify(uint64_t peer_handle, std::span<const std::byte> notification,
@@ -139,7 +139,7 @@ Result<uint64_t> Engine::send(uint64_t peer_handle, std::span<const std::byte> b
     auto letter = letter_of({const_cast<std::byte*>(bytes.data()), bytes.size()}, nullptr);
     if (!letter) return fail(std::move(letter.error()));
     const TaggedLetter words{tag, (*letter)->address()};
-    message = Message::of(MessageKind::kTaggedLetter, words, std::move(*letter));
+    message = Letter::message(MessageKind::kTaggedLetter, words, std::move(*letter));
     message.nonce = words.address.nonce;
   }
   auto request = new_request(deadline_ns);

@@ -98,7 +98,9 @@ Result<uint64_t> Engine::keep(Submitted submitted) {
 
 Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer,
                                    std::shared_ptr<PeerRequest> request) {
-  request->round_trips = (request->pieces.empty() ? 0 : 1) + (request->messages.empty() ? 0 : 1);
+  const auto is_letter = [](const Message& message) { return message.letter != nullptr; };
+  request->round_trips = (request->pieces.empty() ? 0 : 1) + (request->messages.empty() ? 0 : 1) +
+                         (std::ranges::any_of(request->messages, is_letter) ? 1 : 0);
   auto handle = keep({peer, request});
   if (handle && !peer->submit(std::move(request))) service_->attend(std::move(peer));
   return handle;

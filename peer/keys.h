@@ -47,7 +47,7 @@ class Keys {
     uint32_t known = 0, count = 0;
     std::array<uint64_t, kMaxRails> keys = {};
   };
-  static_assert(sizeof(Answer) <= Ring::kMostBytes);
+  static_assert(sizeof(Answer) <= Ring::kOneSlotBytes);
 
   Status answer(const Question& question);
   Status take(const Answer& answer);

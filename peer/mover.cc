@@ -7,6 +7,11 @@
 #include "base/check.h"
 
 namespace slime {
+namespace {
+
+constexpr char kNoLetter[] = "its sender has given the message up, or has gone; receive again";
+
+}  // namespace
 
 void Mover::add(std::shared_ptr<PeerRequest> request) {
   for (size_t i = transfers_.size(); i < kTransfers; ++i) {
@@ -85,7 +90,7 @@ void Mover::prepare(PeerRequest& request) {
     if (remote->state != Remote::Keys::kRefused) continue;
     return request.give_up(make_error(
         Status::kRemote, 0, "%s",
-        request.fetches ? "its sender has given the message up, or has gone; receive again"
+        request.fetches ? kNoLetter
                         : "the peer has no such region (any more): it was deregistered, or its "
                           "address is an old one; get a new address from the peer"));
   }
@@ -132,7 +137,9 @@ uint64_t Mover::most_bytes() const {
 
 void Mover::ended(PieceTransfer& transfer) {
   PeerRequest& request = *transfer.request;
-  if (transfer.refused()) {
+  if (transfer.refused() && request.fetches) {
+    request.give_up(make_error(Status::kRemote, 0, "%s", kNoLetter));
+  } else if (transfer.refused()) {
     request.give_up(make_error(Status::kRemote, 0,
                                "the peer refused %s of %" PRIu64
                                " bytes: it has deregistered that memory, or its region "

@@ -139,8 +139,8 @@ void Peer::set_up(std::unique_ptr<LinkParts> parts) {
   connector_.reset();
   drop_connection();
   gone_ = {Status::kOk, 0, {}};
-  messages_.on_new_link();
-  connection_ = std::make_unique<Connection>(world_, std::move(*parts), messages_, ++links_);
+  messages_.on_new_link(++links_);
+  connection_ = std::make_unique<Connection>(world_, std::move(*parts), messages_, links_);
   connection_->link.serve(*this);
   world_.name(connection_->link.context().tag, this);
   for (auto& request : std::exchange(waiting_, {})) begin(std::move(request));

@@ -8,8 +8,9 @@ void Records::send(RecordKind kind, std::span<const std::byte> payload) {
 }
 
 void Records::move() {
-  for (; !waiting_.empty() && ring_.has_room(); waiting_.pop_front()) {
-    ring_.put(static_cast<uint16_t>(waiting_.front().kind), waiting_.front().payload);
+  for (; !waiting_.empty() && ring_.has_room(waiting_.front().payload.size());
+       waiting_.pop_front()) {
+    ring_.put(static_cast<uint16_t>(waiting_.front().kind), {waiting_.front().payload});
   }
 }
 

@@ -1,10 +1,12 @@
 // Memory of this engine, and of its peers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "devices/devices.h"
@@ -42,8 +44,9 @@ class Region {
 
 // A range of a peer, and its keys.
 //
-// States of the keys: unknown -> asked -> known or refused. They are those of one link, so they are
-// unknown to another one. Thread: that of the peer's link; `address` never changes.
+// States of the keys: unknown -> asked -> known or refused, or known at once. They are those of one
+// link, so they are unknown to another one. Thread: that of the peer's link; `address` never
+// changes.
 struct Remote {
   enum class Keys : uint8_t { kUnknown, kAsked, kKnown, kRefused };
 
@@ -53,6 +56,12 @@ struct Remote {
   // Before its keys are used on this link.
   void use_on(uint64_t link) {
     if (std::exchange(link_, link) != link) state = Keys::kUnknown;
+  }
+  // The keys came before anybody asked, at most kMaxRails, for the rails of this link.
+  void know(uint64_t link, std::span<const uint64_t> given) {
+    link_ = link;
+    state = Keys::kKnown;
+    std::ranges::copy(given, keys.begin());
   }
   Keys state = Keys::kUnknown;
   std::array<uint64_t, kMaxRails> keys = {};  // for each rail of the link

@@ -7,36 +7,70 @@
 
 namespace slime {
 
-bool Ring::rail_has_room(size_t bytes) const {
+bool Ring::rail_has_room(size_t bytes, uint32_t works) const {
   LinkRails& rails = link_.rails();
-  return rails.up_count() > 0 && rails.room(rails.quickest_rail(bytes)) > 0;
+  return rails.up_count() > 0 && rails.room(rails.quickest_rail(bytes)) >= works;
 }
 
-bool Ring::has_room() const {
-  return sent_ - peer_took_ < kSlots && (open_ & bit(sent_)) == 0 && rail_has_room(kSlotBytes);
+// The slots before the end of the ring that a record of so many slots leaves empty.
+uint32_t Ring::left_over(uint32_t slots) const {
+  const uint32_t left = kSlots - sent_ % kSlots;
+  return slots <= left ? 0 : left;
 }
 
-void Ring::put(uint16_t kind, std::span<const std::byte> begin, std::span<const std::byte> rest) {
-  const size_t bytes = begin.size() + rest.size();
-  SLIME_CHECK(bytes <= kMostBytes && has_room());
-  const uint32_t slot = sent_ % kSlots;
-  std::byte* image = link_.memory().outbox() + offset_of(slot);
-  const Header header{sent_, kind, static_cast<uint16_t>(bytes)};
-  for (const auto part : {std::as_bytes(std::span(&header, 1)), begin, rest}) {
-    if (!part.empty()) std::memcpy(image, part.data(), part.size());
-    image += part.size();
+bool Ring::slots_are_free(size_t bytes) const {
+  const uint32_t slots = slots_of(bytes), before = left_over(slots);
+  return sent_ - peer_took_ + before + slots <= kSlots &&
+         (open_ & (bits(sent_, before) | bits(sent_ + before, slots))) == 0;
+}
+
+// Other threads may change which rail is the quickest until the record is submitted, which does no
+// harm: rails keep places for a few works more.
+bool Ring::has_room(size_t bytes) const {
+  if (!slots_are_free(bytes)) return false;
+  if (left_over(slots_of(bytes)) == 0) return rail_has_room(sizeof(Header) + bytes);
+  return rail_has_room(sizeof(Header) + bytes, 2) && rail_has_room(sizeof(Header), 2);
+}
+
+Ring::Numbers Ring::put(uint16_t kind, Parts parts) {
+  size_t bytes = 0;
+  for (const auto part : parts) bytes += part.size();
+  SLIME_CHECK(kind != kFiller && bytes <= kMostBytes && slots_are_free(bytes));
+  SLIME_CHECK(place_.prompt || bytes <= kOneSlotBytes);
+  const uint32_t before = left_over(slots_of(bytes));
+  if (before > 0) {
+    const Numbers filler = begin(kFiller, before * kSlotBytes - sizeof(Header));
+    (void)submit(filler.first % kSlots);
   }
-  refused_ &= ~bit(slot);
-  unsaid_ &= ~bit(slot);
-  ++sent_;
-  submit(slot);
+  const Numbers record = begin(kind, bytes);
+  std::byte* at = link_.memory().outbox() + offset_of(record.first % kSlots) + sizeof(Header);
+  for (const auto part : parts) {
+    if (!part.empty()) std::memcpy(at, part.data(), part.size());
+    at += part.size();
+  }
+  link_.rails().hurry(submit(record.first % kSlots));
+  return record;
+}
+
+// Takes the slots of the next record, and writes its header.
+Ring::Numbers Ring::begin(uint16_t kind, size_t bytes) {
+  const Numbers record{sent_, sent_ + slots_of(bytes)};
+  const Header header{record.first, kind, static_cast<uint16_t>(bytes)};
+  std::byte* const image = link_.memory().outbox() + offset_of(record.first % kSlots);
+  std::memcpy(image, &header, sizeof header);
+  const uint32_t slots = bits(record.first, record.end - record.first);
+  refused_ &= ~slots;
+  unsaid_ &= ~slots;
+  sent_ = record.end;
+  return record;
 }
 
 void Ring::move() {
-  while (lost_ != 0 && rail_has_room(kSlotBytes)) {
+  while (lost_ != 0) {
     const auto slot = static_cast<uint32_t>(std::countr_zero(lost_));
+    if (!rail_has_room(piece_of(slot).bytes)) break;
     lost_ &= lost_ - 1;
-    submit(slot);
+    link_.rails().hurry(submit(slot));
   }
   if (owes_count() && rail_has_room(0)) {
     told_ = taken_;
@@ -68,15 +102,21 @@ Ring::Header Ring::header_in(uint32_t slot) const {
   return header;
 }
 
-void Ring::submit(uint32_t slot) {
+OutboxPiece Ring::piece_of(uint32_t slot) const {
+  const Header header = header_in(slot);
+  return {offset_of(slot), sizeof header + (header.kind == kFiller ? 0 : header.bytes)};
+}
+
+// Returns the rail.
+size_t Ring::submit(uint32_t slot) {
   LinkRails& rails = link_.rails();
   const Header header = header_in(slot);
-  const OutboxPiece piece{offset_of(slot), sizeof header + header.bytes};
+  const OutboxPiece piece = piece_of(slot);
   const size_t rail = rails.quickest_rail(piece.bytes);
-  open_ |= bit(slot);
+  open_ |= bits(slot, slots_of(header.bytes));
   rails.submit(rail, rails.write_of(piece, rail, control_immediate(place_.record, header.sequence)),
                this, slot);
-  rails.hurry(rail);
+  return rail;
 }
 
 // A count needs no confirmation: when a rail has died the newest one is sent again.
@@ -93,9 +133,11 @@ void Ring::on_done(uint32_t part) {
     count_open_ = false;
   } else if (part < kSlots) {
     SLIME_CHECK(open_ & bit(part));
-    open_ &= ~bit(part);
+    close(part);
   }
 }
+
+void Ring::close(uint32_t slot) { open_ &= ~bits(slot, slots_of(header_in(slot).bytes)); }
 
 // A record that the peer took, by a count that has come since, is not written again.
 void Ring::on_lost(uint32_t part) {
@@ -106,7 +148,7 @@ void Ring::on_lost(uint32_t part) {
   } else if (part >= kSeenSlots) {
     unsaid_ |= bit(part - kSeenSlots) & refused_;  // unless another record has the slot
   } else if (static_cast<int32_t>(header_in(part).sequence - peer_took_) < 0) {
-    open_ &= ~bit(part);
+    close(part);
   } else {
     lost_ |= bit(part);
   }
@@ -152,24 +194,32 @@ void Ring::on_refusal_seen(uint32_t number) {
   if (waits && number == taken_) refusal_ = Refusal::kSeen;
 }
 
-// The peer may write into its slot at any time, so the record is copied before it is checked.
+// The peer may write into its slots at any time, so the record is copied, and the copy is used.
 Result<std::optional<Record>> Ring::look() {
-  if ((here_ & bit(taken_)) == 0 || refusal_ != Refusal::kNone) return std::nullopt;
-  std::memcpy(record_.data(), link_.memory().inbox() + offset_of(taken_ % kSlots), kSlotBytes);
-  Header header;
-  std::memcpy(&header, record_.data(), sizeof header);
-  if (header.sequence != taken_ || header.bytes > kMostBytes) {
-    (void)link_.context().fail_protocol("a record whose header is damaged");
-    return fail(link_.context().failure());
+  while ((here_ & bit(taken_)) != 0 && refusal_ == Refusal::kNone) {
+    const uint32_t slot = taken_ % kSlots;
+    const std::byte* const image = link_.memory().inbox() + offset_of(slot);
+    Header header;
+    std::memcpy(&header, image, sizeof header);
+    next_slots_ = slots_of(header.bytes);
+    if (header.sequence != taken_ || header.bytes > kMostBytes || slot + next_slots_ > kSlots) {
+      (void)link_.context().fail_protocol("a record whose header is damaged");
+      return fail(link_.context().failure());
+    }
+    if (header.kind != kFiller) {
+      std::memcpy(record_.data(), image + sizeof header, header.bytes);
+      return Record{header.kind, std::span(record_).first(header.bytes)};
+    }
+    take();
   }
-  return Record{header.kind, std::span(record_).subspan(sizeof header, header.bytes)};
+  return std::nullopt;
 }
 
 void Ring::take() {
   SLIME_CHECK(here_ & bit(taken_));
-  here_ &= ~bit(taken_);
+  here_ &= ~bits(taken_, next_slots_);
   refusal_ = Refusal::kNone;
-  ++taken_;
+  taken_ += next_slots_;
 }
 
 void Ring::refuse() {

@@ -238,7 +238,7 @@ int slime_forget(slime_engine* engine, slime_peer peer, uint32_t immediate);
  * counts. */
 int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t bytes, uint64_t tag,
                const slime_extra* extra, slime_request* request);
-#define SLIME_SHORT_BYTES 296
+#define SLIME_SHORT_BYTES 5096
 /* The request is done when the first message has come, of this peer or of SLIME_ANY_PEER, whose tag
  * has the bits of `tag` where `tag_mask` has ones. The result says who sent it, its tag and its
  * bytes. One that is longer than `bytes` ends the request with SLIME_ERR_INVALID and is gone; if it

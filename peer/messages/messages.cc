@@ -61,7 +61,8 @@ void Messages::end(uint64_t peer, const Error& why, uint64_t now_ns) {
   for (const uint64_t nonce : to_.tagged.end_of(peer, why)) answer(nonce, false);
 }
 
-void Messages::on_new_link() {
+void Messages::on_new_link(uint64_t number) {
+  link_ = number;
   for (MessageSender* to : senders()) to->on_new_link();
   letters_.on_new_link();
 }

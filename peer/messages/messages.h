@@ -54,7 +54,7 @@ class Messages {
     notices_.end_taken(rings.notices, now_ns);
     tagged_.end_taken(rings.tagged, now_ns);
   }
-  void on_new_link();
+  void on_new_link(uint64_t number);  // of the link, among all of this peer
   void forget_numbers();
   void add_open(Requests* to) const {
     for (const MessageSender* from : {&events_, &notices_, &tagged_}) from->add_open(to);
@@ -72,20 +72,22 @@ class Messages {
   Verdict take_event(uint64_t peer, MessageKind kind, std::span<const std::byte> payload);
   template <typename Submit>
   Verdict take_notice(uint64_t peer, uint64_t number, MessageKind kind,
-                      std::span<const std::byte> payload, Submit submit);
+                      std::span<const std::byte> payload, size_t rails, Submit submit);
   template <typename Submit>
   Verdict take_tagged(uint64_t peer, MessageKind kind, std::span<const std::byte> payload,
-                      Submit submit);
+                      size_t rails, Submit submit);
 
   const To& to_;
   MessageSender events_, notices_, tagged_;
   MessageReceiver events_from_, notices_from_, tagged_from_;
   LetterReader letters_;
+  uint64_t link_ = 0;              // the number of the newest
   uint64_t look_ns_ = UINT64_MAX;  // when expire() looks at all of them
 };
 
 template <typename Submit>
 Status Messages::receive(Rings& rings, uint64_t peer, Submit submit) {
+  const size_t rails = rings.link.rails().count();
   Status status =
       events_from_.receive(rings.link, rings.events,
                            [&](uint64_t, MessageKind kind, std::span<const std::byte> payload) {
@@ -95,24 +97,26 @@ Status Messages::receive(Rings& rings, uint64_t peer, Submit submit) {
   status = notices_from_.receive(
       rings.link, rings.notices,
       [&](uint64_t number, MessageKind kind, std::span<const std::byte> payload) {
-        return take_notice(peer, number, kind, payload, submit);
+        return take_notice(peer, number, kind, payload, rails, submit);
       });
   letters_.drop_before(notices_from_.next());
   if (status != Status::kOk) return status;
   return tagged_from_.receive(rings.link, rings.tagged,
                               [&](uint64_t, MessageKind kind, std::span<const std::byte> payload) {
-                                return take_tagged(peer, kind, payload, submit);
+                                return take_tagged(peer, kind, payload, rails, submit);
                               });
 }
 
 template <typename Submit>
 Verdict Messages::take_notice(uint64_t peer, uint64_t number, MessageKind kind,
-                              std::span<const std::byte> payload, Submit submit) {
+                              std::span<const std::byte> payload, size_t rails, Submit submit) {
   if (kind != MessageKind::kNotice && kind != MessageKind::kLetter) return Verdict::kWrong;
   if (!to_.notices.has_room(peer)) return Verdict::kLater;
   auto bytes = std::make_shared<NoticeBytes>(payload.begin(), payload.end());
   if (kind == MessageKind::kLetter) {
-    const auto letter = words_of<LetterAddress>(payload);
+    const auto address = take_words<LetterAddress>(&payload);
+    if (!address) return Verdict::kWrong;
+    const auto letter = OfferedLetter::from(*address, payload, link_, rails);
     if (!letter) return Verdict::kWrong;
     const Verdict verdict = letters_.read(number, *letter, to_.make_region, submit, &bytes);
     if (verdict != Verdict::kTaken) return verdict;
@@ -123,8 +127,8 @@ Verdict Messages::take_notice(uint64_t peer, uint64_t number, MessageKind kind,
 
 template <typename Submit>
 Verdict Messages::take_tagged(uint64_t peer, MessageKind kind, std::span<const std::byte> payload,
-                              Submit submit) {
-  auto message = TaggedMessage::from(peer, kind, payload);
+                              size_t rails, Submit submit) {
+  auto message = TaggedMessage::from(peer, kind, payload, link_, rails);
   if (!message) return Verdict::kWrong;
   if (message->letter && events_.waiting() >= kMostAnswers) return Verdict::kLater;
   std::optional<TaggedReceive> receive;

@@ -1,6 +1,8 @@
 #include "peer/messages/sender.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "base/check.h"
 
@@ -18,23 +20,40 @@ const char* why_refused(MessageKind kind) {
   }
 }
 
+// What a letter has behind its address, so that its receiver need not ask. By the time of the read
+// this end may have given the letter up. Where a refused read ends a rail, the receiver asks.
+std::span<const std::byte> keys_of(const Message& message, const LinkRails& rails,
+                                   std::span<uint64_t, kMaxRails> room) {
+  if (message.memory == nullptr) return {};
+  for (size_t i = 0; i < rails.count(); ++i) {
+    if (!rails[i].rail->caps().goes_on_after_refusal) return {};
+    room[i] = rails[i].remote_key(message.memory);
+  }
+  return std::as_bytes(room.first(rails.count()));
+}
+
 }  // namespace
 
 void MessageSender::move(Ring& ring, uint64_t now_ns) {
   end_taken(ring, now_ns);
-  for (; in_ring_ < messages_.size() && ring.has_room(); ++in_ring_) {
-    const Message& message = messages_[in_ring_].message;
+  for (; in_ring_ < messages_.size(); ++in_ring_) {
+    Entry& entry = messages_[in_ring_];
+    const Message& message = entry.message;
     const uint64_t number = first_ + in_ring_;
-    ring.put(static_cast<uint16_t>(message.kind), bytes_of(number), message.payload);
+    std::array<uint64_t, kMaxRails> room;
+    const auto keys = keys_of(message, ring.rails(), room);
+    if (!ring.has_room(sizeof number + message.payload.size() + keys.size())) break;
+    entry.record =
+        ring.put(static_cast<uint16_t>(message.kind), {bytes_of(number), message.payload, keys});
     written_ = std::max(written_, in_ring_ + 1);
   }
 }
 
 void MessageSender::end_taken(Ring& ring, uint64_t now_ns) {
-  for (; base_ != ring.peer_took(); ++base_) {
-    SLIME_CHECK(in_ring_ > 0 && written_ > 0);
+  while (in_ring_ > 0 && ring.was_taken(messages_.front().record)) {
+    SLIME_CHECK(written_ > 0);
     Entry& entry = messages_.front();
-    taken(entry, ring.was_refused(base_), now_ns);
+    taken(entry, ring.was_refused(entry.record), now_ns);
     messages_.pop_front();
     ++first_;
     --written_;
@@ -136,7 +155,6 @@ void MessageSender::forget_numbers() {
   std::erase_if(messages_, [](const Entry& entry) { return entry.request == nullptr; });
   first_ = 0;
   written_ = in_ring_ = 0;
-  base_ = 0;
   withdrawn_.clear();
 }
 

@@ -33,10 +33,10 @@ class MessageSender {
   // is never given up, and no reason to connect.
   void add(Message message, std::shared_ptr<PeerRequest> request) {
     if (request != nullptr) ++open_;
-    messages_.push_back({std::move(message), std::move(request)});
+    messages_.push_back({std::move(message), std::move(request), {}});
   }
   // The next link has empty rings.
-  void on_new_link() { in_ring_ = base_ = 0; }
+  void on_new_link() { in_ring_ = 0; }
   void end_taken(Ring& ring, uint64_t now_ns);  // what the peer has taken
   // Ends that, and writes what there is room for.
   void move(Ring& ring, uint64_t now_ns);
@@ -57,6 +57,7 @@ class MessageSender {
   struct Entry {
     Message message;
     std::shared_ptr<PeerRequest> request;  // nullptr: given up, or of the engine
+    Ring::Numbers record = {};             // of this link, if it is in its ring
 
     bool given_up() const { return request == nullptr && message.kind == MessageKind::kNothing; }
   };
@@ -72,7 +73,6 @@ class MessageSender {
   uint64_t first_ = 0;  // the number of the first one
   size_t written_ = 0;  // the first so many have a number
   size_t in_ring_ = 0;  // the first so many are in the ring of this link
-  uint32_t base_ = 0;   // the number of the first one in that ring
 };
 
 }  // namespace slime

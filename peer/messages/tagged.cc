@@ -9,21 +9,18 @@
 namespace slime {
 
 std::optional<TaggedMessage> TaggedMessage::from(uint64_t peer, MessageKind kind,
-                                                 std::span<const std::byte> payload) {
-  TaggedMessage message;
-  message.peer = peer;
+                                                 std::span<const std::byte> payload, uint64_t link,
+                                                 size_t rails) {
   if (kind == MessageKind::kTaggedLetter) {
-    const auto words = words_of<TaggedLetter>(payload);
+    const auto words = take_words<TaggedLetter>(&payload);
     if (!words || words->address.bytes == 0) return std::nullopt;
-    message.tag = words->tag;
-    message.letter = words->address;
-    return message;
+    auto letter = OfferedLetter::from(words->address, payload, link, rails);
+    if (!letter) return std::nullopt;
+    return TaggedMessage{peer, words->tag, {}, std::move(letter)};
   }
-  if (kind != MessageKind::kTagged || payload.size() < sizeof message.tag) return std::nullopt;
-  std::memcpy(&message.tag, payload.data(), sizeof message.tag);
-  payload = payload.subspan(sizeof message.tag);
-  message.bytes.assign(payload.begin(), payload.end());
-  return message;
+  const auto tag = take_words<uint64_t>(&payload);
+  if (kind != MessageKind::kTagged || !tag) return std::nullopt;
+  return TaggedMessage{peer, *tag, {payload.begin(), payload.end()}, std::nullopt};
 }
 
 // A message that is refused room is looked at again: this receive may be the one that it fits.
@@ -81,7 +78,7 @@ std::vector<uint64_t> Tagged::end_of(uint64_t peer, const Error& why) {
       take_out(posted_, [peer](const TaggedReceive& one) { return one.peer == peer; });
   drop([&](const TaggedMessage& one) {
     if (one.peer != peer || !one.letter) return false;
-    nonces.push_back(one.letter->nonce);
+    nonces.push_back(one.letter->address.nonce);
     return true;
   });
   lock.unlock();
@@ -92,7 +89,7 @@ std::vector<uint64_t> Tagged::end_of(uint64_t peer, const Error& why) {
 void Tagged::withdrawn(uint64_t peer, uint64_t nonce) {
   const std::lock_guard lock(mutex_);
   drop([=](const TaggedMessage& one) {
-    return one.peer == peer && one.letter && one.letter->nonce == nonce;
+    return one.peer == peer && one.letter && one.letter->address.nonce == nonce;
   });
 }
 
@@ -118,9 +115,9 @@ void Tagged::left(uint64_t peer) {
 bool deliver(const TaggedMessage& message, const TaggedReceive& receive,
              const MakeRegion& make_region) {
   PeerRequest& request = *receive.request;
-  const size_t bytes = message.letter ? message.letter->bytes : message.bytes.size();
+  const size_t bytes = message.letter ? message.letter->address.bytes : message.bytes.size();
   request.set_source(message.peer, message.tag);
-  if (message.letter) request.fetches = message.letter->nonce;
+  if (message.letter) request.fetches = message.letter->address.nonce;
   if (bytes > receive.room.size()) {
     request.give_up(make_error(Status::kInvalid, 0,
                                "the message has %zu bytes, and the receive has room for %zu; the "

@@ -6,8 +6,8 @@
 // oldest fits first, of both. The thread that brings the second of both gets them, and delivers the
 // message.
 //
-// Memory: kMost messages of each peer, of a record each, and the posted receives. Threads: any; a
-// mutex guards all, and nothing is called while it is held.
+// Memory: kMost messages of each peer, of a record each, 20 MiB, and the posted receives. Threads:
+// any; a mutex guards all, and nothing is called while it is held.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,12 @@ struct TaggedMessage {
   uint64_t peer = 0;  // the handle of its sender
   uint64_t tag = 0;
   std::vector<std::byte> bytes;
-  std::optional<LetterAddress> letter;  // of a long one, whose bytes the receiver reads
+  std::optional<OfferedLetter> letter;  // of a long one, whose bytes the receiver reads
 
-  // Of a record; nothing: no correct peer sends that.
+  // Of a record that came over this link, with so many rails; nullopt: no correct peer sends that.
   static std::optional<TaggedMessage> from(uint64_t peer, MessageKind kind,
-                                           std::span<const std::byte> payload);
+                                           std::span<const std::byte> payload, uint64_t link,
+                                           size_t rails);
 };
 
 struct TaggedReceive {

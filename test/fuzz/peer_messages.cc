@@ -124,8 +124,7 @@ class Attacker {
   void put(uint64_t nonce) {
     const uint32_t which = input_.below(4);
     Ring& to = ring(which);
-    if (!to.has_room()) return;
-    const auto kind = static_cast<uint16_t>(input_.below(14));
+    const auto kind = static_cast<uint16_t>(1 + input_.below(13));
     uint64_t number = numbers_[which];
     if (input_.below(8) == 0) number = input_.take<uint64_t>();
     numbers_[which] = number + 1;
@@ -133,6 +132,10 @@ class Attacker {
     const auto add = [&](auto value) {
       const auto bytes = bytes_of(value);
       payload.insert(payload.end(), bytes.begin(), bytes.end());
+    };
+    const auto add_keys = [&] {
+      const size_t rails = life_.end(1).link.rails().count();
+      for (size_t i = input_.below(2) * rails; i > 0; --i) add(uint64_t{input_.below(4)});
     };
     add(number);
     switch (input_.below(6)) {
@@ -144,10 +147,12 @@ class Attacker {
         break;
       case 2:
         add(LetterAddress{1, 2, input_.take<uint64_t>(), any_length()});
+        add_keys();
         break;
       case 3:
         add(TaggedLetter{input_.below(4),
                          {1, input_.below(3), input_.take<uint64_t>(), any_length()}});
+        add_keys();
         break;
       case 4:
         add(uint64_t{input_.below(3)});
@@ -157,8 +162,15 @@ class Attacker {
     }
     const auto more = input_.bytes(input_.below(2) == 0 ? 0 : input_.below(256));
     payload.insert(payload.end(), more.begin(), more.end());
-    if (payload.size() > Ring::kMostBytes) payload.resize(Ring::kMostBytes);
-    to.put(kind, payload);
+    if (input_.below(2) == 0) payload.resize(payload.size() + input_.take<uint16_t>() % 8192);
+    payload.resize(std::min(payload.size(), which == 0 ? Ring::kOneSlotBytes : Ring::kMostBytes));
+    if (to.has_room(payload.size())) to.put(kind, {payload});
+  }
+  // A peer may write into its rings at any time, and not only what a ring would.
+  void write() {
+    const size_t at = input_.take<uint16_t>() % (Rings::kMemory.inbox - sizeof(uint64_t));
+    const uint64_t word = input_.take<uint64_t>();
+    std::memcpy(life_.end(0).link.memory().inbox() + at, &word, sizeof word);
   }
 
   void move() {
@@ -198,10 +210,13 @@ SLIME_FUZZ_TARGET(peer_messages, input) {
     Attacker attacker(life, input);
     bool works = true;
     while (works && !input.empty()) {
-      if (input.below(3) == 0) {
+      const uint32_t next = input.below(8);
+      if (next < 3) {
         victim.act();
-      } else {
+      } else if (next < 7) {
         attacker.put(victim.nonce());
+      } else {
+        attacker.write();
       }
       attacker.move();
       for (int step = 0; works && step < 4; ++step) {

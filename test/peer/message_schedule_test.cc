@@ -103,8 +103,8 @@ class World {
     const uint64_t number = stream.sent.size();
     const auto bytes = bytes_of(number);
     Message message{MessageKind::kNotice, {bytes.begin(), bytes.end()}, nullptr};
-    message.payload.resize(sizeof number +
-                           life.below(MessageSender::kMostBytes - sizeof number + 1));
+    const size_t most = MessageSender::kMostBytes - sizeof number;
+    message.payload.resize(sizeof number + life.below(life.chance(60) ? 100 : most + 1));
     const auto request = std::make_shared<PeerRequest>();
     request->messages.push_back(std::move(message));
     for (Message& one : request->begin_telling()) stream.sender.add(std::move(one), request);

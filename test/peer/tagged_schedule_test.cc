@@ -29,7 +29,7 @@ constexpr uint64_t kSchedules = 5'000;
 #endif
 constexpr uint64_t kDeadlineNs = 60'000'000'000;
 constexpr uint64_t kPeer = 1;  // the handle by which both know each other
-constexpr size_t kLongBytes = 1000;
+constexpr size_t kLongBytes = Tagged::kMostBytes + 1;
 
 struct Sent {
   uint64_t tag = 0;
@@ -53,7 +53,7 @@ struct Side : MessagesEnd {
 };
 
 struct Totals {
-  uint64_t schedules = 0, messages = 0, received = 0, failed = 0;
+  uint64_t schedules = 0, messages = 0, received = 0, with_keys = 0, failed = 0;
 };
 
 class World {
@@ -80,7 +80,8 @@ class World {
 
  private:
   void make_link() {
-    for (auto& side : sides_) side->messages.on_new_link();
+    ++links_;
+    for (auto& side : sides_) side->messages.on_new_link(links_);
     life.make_link();
   }
 
@@ -114,16 +115,19 @@ class World {
   // The bytes of a message begin with its number.
   void send(Side& side) {
     const uint64_t number = side.sent.size(), tag = life.below(4);
-    auto text = std::make_shared<std::string>(8 + life.below(100), 's');
+    auto text = std::make_shared<std::string>(
+        8 + life.below(life.chance(50) ? 100 : Tagged::kMostBytes - 7), 's');
     Message message = Message::of(MessageKind::kTagged, tag);
     const bool is_long = life.chance(50);
     if (is_long) text->resize(kLongBytes);
     std::memcpy(text->data(), &number, sizeof number);
     if (is_long) {
-      const TaggedLetter letter{
-          tag, {0, ++nonces_, reinterpret_cast<uint64_t>(text->data()), text->size()}};
-      letters_[nonces_] = text;
-      message = Message::of(MessageKind::kTaggedLetter, letter, text);
+      auto region = *side.to.make_region(std::as_writable_bytes(std::span(*text)), 0, text);
+      auto letter = std::make_shared<const Letter>(side.regions, std::move(region));
+      TaggedLetter words{tag, letter->address()};
+      words.address.nonce = ++nonces_;
+      letters_[nonces_] = {text, &letter->memory()};
+      message = Letter::message(MessageKind::kTaggedLetter, words, std::move(letter));
       message.nonce = nonces_;
     } else {
       const auto bytes = std::as_bytes(std::span(*text));
@@ -182,7 +186,7 @@ class World {
     const uint64_t now_ns = life.network.now_ns();
     std::erase_if(side.reading, [&](const auto& request) {
       if (life.chance(70)) return false;
-      if (!request->given_up()) read(*request);
+      if (!request->given_up()) read(*request, of);
       side.messages.after(request, now_ns);
       return true;
     });
@@ -192,15 +196,28 @@ class World {
     end.link.post_more();
   }
 
-  // As the mover: a letter that its sender has given up is no region any more.
-  void read(PeerRequest& request) {
-    const auto letter = letters_[*request.fetches].lock();
+  // A letter that its sender has given up is refused: by the rail, or by the peer who is asked.
+  void read(PeerRequest& request, size_t of) {
+    const auto& [text, memory] = letters_[*request.fetches];
+    const auto letter = text.lock();
+    if (letter != nullptr) check_keys(*request.remotes[0], *memory, of);
     if (letter == nullptr) {
       request.give_up(make_error(Status::kRemote, 0, "no such region"));
     } else {
       std::memcpy(const_cast<std::byte*>(request.pieces[0].local), letter->data(), letter->size());
       request.received(letter->size());
     }
+  }
+
+  // Those of another link are not used.
+  void check_keys(Remote& remote, const MemoryRegion& memory, size_t reader) {
+    remote.use_on(links_);
+    if (remote.state != Remote::Keys::kKnown) return;
+    const LinkRails& rails = life.end(1 - reader).link.rails();
+    for (size_t i = 0; i < rails.count(); ++i) {
+      if (remote.keys[i] != rails[i].remote_key(&memory)) violation_ = "a wrong key";
+    }
+    ++totals.with_keys;
   }
 
   bool done() const {
@@ -279,8 +296,12 @@ class World {
   }
 
   std::array<std::unique_ptr<Side>, 2> sides_;
-  std::unordered_map<uint64_t, std::weak_ptr<std::string>> letters_;
-  uint64_t nonces_ = 0, wanted_ = 0, gives_up_ = 0;
+  struct Offered {
+    std::weak_ptr<std::string> text;  // it lives as long as `memory` is registered
+    const MemoryRegion* memory = nullptr;
+  };
+  std::unordered_map<uint64_t, Offered> letters_;
+  uint64_t nonces_ = 0, links_ = 0, wanted_ = 0, gives_up_ = 0;
   std::string violation_;
 };
 
@@ -290,12 +311,13 @@ TEST(TaggedSchedules, EachMessageIsReceivedOnceInOrder) {
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   const Totals& all = world.totals;
   std::printf(
-      "%llu schedules, %llu messages, %llu received, %llu receives failed, %llu rails made to die, "
-      "%llu links\n",
-      number(all.schedules), number(all.messages), number(all.received), number(all.failed),
-      number(world.life.deaths), number(world.life.links));
+      "%llu schedules, %llu messages, %llu received, %llu letters with keys, %llu receives failed, "
+      "%llu rails made to die, %llu links\n",
+      number(all.schedules), number(all.messages), number(all.received), number(all.with_keys),
+      number(all.failed), number(world.life.deaths), number(world.life.links));
   if (all.schedules < 400) return;
   EXPECT_GT(all.received, all.schedules * 10);
+  EXPECT_GT(all.with_keys, all.schedules * 5);
   EXPECT_GT(all.failed, all.schedules / 10);
   EXPECT_GT(world.life.links, all.schedules);
 }

@@ -102,6 +102,7 @@ class RingLife {
     caps.confirms_in_hardware = caps.arrives_unpolled && chance(50);
     caps.send_queue_depth = chance(20) ? 2 : 16;
     caps.max_batch = 8;
+    caps.goes_on_after_refusal = chance(70);
     sim::RailModel model;
     model.latency_ns = 500 + below(5000);
     model.jitter_ns = caps.ordered ? 0 : below(20'000);
