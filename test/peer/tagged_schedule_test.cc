@@ -196,7 +196,7 @@ class World {
     end.link.post_more();
   }
 
-  // A letter that its sender has given up is refused: by the rail, or by the peer who is asked.
+  // Reads the letter of a receive. If its sender has given it up the read is refused.
   void read(PeerRequest& request, size_t of) {
     const auto& [text, memory] = letters_[*request.fetches];
     const auto letter = text.lock();
