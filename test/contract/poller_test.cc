@@ -246,7 +246,8 @@ TYPED_TEST(Pollers, AreEnoughToMoveEverything) {
     this->pairs_.clear();
     ASSERT_NO_FATAL_FAILURE(this->connect(4, confirm));
     for (auto& pair : this->pairs_) {
-      for (const auto& lengths : {small, large, mixed}) {
+      // One pair moves much; its memory is most of the test's time.
+      for (const auto& lengths : {small, mixed, pair == this->pairs_.front() ? large : mixed}) {
         for (const Opcode opcode : this->opcodes()) {
           pair->transfer(pair->left, lengths, opcode);
           pair->transfer(pair->right, lengths, opcode);
