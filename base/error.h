@@ -22,6 +22,7 @@ enum class Status : uint8_t {
   kNoMemory,     // memory, descriptors or another countable resource ran out
   kUnsupported,  // correct, but this backend cannot do it
   kInternal,     // a bug of ours
+  kCancelled,    // the caller does not want it any more
 };
 
 constexpr const char* status_name(Status status) {
@@ -46,6 +47,8 @@ constexpr const char* status_name(Status status) {
       return "unsupported";
     case Status::kInternal:
       return "internal error";
+    case Status::kCancelled:
+      return "cancelled";
   }
   return "?";
 }

@@ -73,7 +73,8 @@ Status Failover::fence(size_t i) {
 }
 
 void Failover::send_notice(size_t i) {
-  const RailLife life = rails_.life_of(i);
+  RailLife life = rails_.life_of(i);
+  life.is_sound = rails_[i].is_sound;
   const OutboxPiece record = rails_.context().user().fence_record(life);
   rails_[i].notice = {true, false};
   path_.send({ControlOp::kFenceNotice, life.pack(), this, static_cast<uint32_t>(i),
@@ -89,7 +90,10 @@ void Failover::repeat_lost_notices() {
 
 Status Failover::on_peer_fenced(size_t i) {
   if (rails_[i].up()) {
-    return fail_rail(i, make_error(Status::kRemote, 0, "the peer reports that its end failed"));
+    return fail_rail(
+        i, make_error(Status::kRemote, 0,
+                      rails_[i].is_sound ? "the peer has ended its life, and tries it again"
+                                         : "the peer reports that its end failed"));
   }
   return finish_fencing(i);
 }
@@ -105,19 +109,22 @@ Status Failover::finish_fencing(size_t i) {
   return rails_.context().user().on_both_fenced(rails_.life_of(i));
 }
 
-// One cause is one warning of the process: this NIC, or its path to that host. Other links and
-// rails that are lost by it say so as information, and so does a rail that a refused work has
-// ended.
-void Failover::report_down(size_t i) {
+bool Failover::begin_outage(size_t i) {
   LinkRail& rail = rails_[i];
   const LinkContext& context = rails_.context();
   const unsigned interface = rail.interface();
-  bool first = false;
-  if (!rail.ends_by_refusal) {
-    rail.outage = interface != 0 ? "interface " + std::to_string(interface) : rail.name();
-    if (!rail.carrier.lacks()) rail.outage += " to " + context.peer_host();
-    first = context.devices.outages().begin(rail.outage);
-  }
+  rail.outage = interface != 0 ? "interface " + std::to_string(interface) : rail.name();
+  if (!rail.carrier.lacks()) rail.outage += " to " + context.peer_host();
+  return context.devices.outages().begin(rail.outage);
+}
+
+// One cause is one warning of the process: this NIC, or its path to that host. Other links and
+// rails that are lost by it say so as information, and so does a rail that is sound.
+void Failover::report_down(size_t i) {
+  LinkRail& rail = rails_[i];
+  const LinkContext& context = rails_.context();
+  const bool is_outage = !rail.is_sound || rail.carrier.lacks();
+  const bool first = is_outage && begin_outage(i);
   const auto level = first ? log::Level::kWarn : log::Level::kInfo;
   log::write(level, __FILE__, __LINE__,
              "peer %s, device %s: rail %s is down, %zu of %zu rails carry on: %s",

@@ -50,6 +50,8 @@ class Failover final : private WorkOwner {
   void send_notice(size_t rail);
   void repeat_lost_notices();
   Status finish_fencing(size_t rail);  // kFenced -> kDown: both ends have fenced it
+  // Names the cause for which it is down. True: the process has not warned of that one yet.
+  bool begin_outage(size_t rail);
 
  private:
   // Of a notice; `rail`: the one that it is about.

@@ -54,14 +54,18 @@ constexpr uint32_t control_value(uint32_t immediate) { return immediate & kContr
 // epoch, so that an end can ignore control works about an earlier life.
 struct RailLife {
   static constexpr uint32_t kRailBits = 5;
-  static constexpr uint32_t kEpochMask = kControlValueMask >> kRailBits;
+  static constexpr uint32_t kEpochMask = kControlValueMask >> (kRailBits + 1);
 
   uint32_t rail = 0;
   uint32_t epoch = 0;
+  bool is_sound = false;  // of a kFenceNotice: its sender has ended the life of a rail that works
 
-  constexpr uint32_t pack() const { return (epoch & kEpochMask) << kRailBits | rail; }
+  constexpr uint32_t pack() const {
+    return (epoch & kEpochMask) << (kRailBits + 1) | uint32_t{is_sound} << kRailBits | rail;
+  }
   static constexpr RailLife unpack(uint32_t value) {
-    return {value & ((1u << kRailBits) - 1), value >> kRailBits & kEpochMask};
+    return {value & ((1u << kRailBits) - 1), value >> (kRailBits + 1) & kEpochMask,
+            (value >> kRailBits & 1) != 0};
   }
   static constexpr uint32_t next(uint32_t epoch) { return (epoch + 1) & kEpochMask; }
 };

@@ -66,6 +66,16 @@ Status Link::progress() {
   return rails_.up_count() < rails_.count() ? rejoin_.progress() : Status::kOk;
 }
 
+bool Link::may_lose_rail() const {
+  return context_.rail_retry_ns > 0 && (rails_.up_count() > 1 || lifeline_.enabled());
+}
+
+Status Link::fence_rail(size_t i, const char* why) {
+  SLIME_CHECK(rails_[i].up() && may_lose_rail());
+  rails_[i].is_sound = true;
+  return failover_.fail_rail(i, make_error(Status::kCancelled, 0, "%s", why));
+}
+
 // What comes beside the rails is about them only.
 Status Link::progress_lifeline() {
   while (const auto immediate = lifeline_.next(rails_.clock().polled_ns)) {
@@ -214,7 +224,7 @@ Status Link::take_refused(size_t i, const Done& done) {
   if (rail.up()) {
     rails_.completed(i, rail, *work);
     rail.rate.cancel();
-    rail.ends_by_refusal = !rail.rail->caps().goes_on_after_refusal;
+    rail.is_sound = !rail.rail->caps().goes_on_after_refusal;
   }
   if (work->owner != nullptr && work->owner->on_refused(work->part)) return Status::kOk;
   return context_.fail(make_error(

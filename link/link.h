@@ -69,6 +69,11 @@ class Link final : private CompletionSink {
   void disarm();
   // Another value whenever a rail has sent or got something.
   uint64_t traffic() const;
+  // Ends the life of a rail that is up, so that no work of it touches memory of this end from now
+  // on, nor of the peer when it has the notice. The rail returns.
+  Status fence_rail(size_t rail, const char* why);
+  // The link can do without it until it returns.
+  bool may_lose_rail() const;
   // Posts works that were submitted since the poll of progress().
   void post_more();
   // Fails the link when nothing has happened on it for the request time-out, or when the peer's

@@ -32,7 +32,7 @@ Status Rejoin::progress() {
     if (path_.usable()) repeat_lost_message(i);
     if (rail.carrier.take_return() && !rail.up()) may_work_again(i);
     if (rail.life.state() == RailState::kDown && path_.usable() &&
-        std::exchange(rail.ends_by_refusal, false)) {
+        std::exchange(rail.is_sound, false)) {
       may_work_again(i);
     }
     if (rail.life.state() == RailState::kJoining) {
@@ -152,6 +152,7 @@ Status Rejoin::on_fence_notice(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
   if (life.epoch != rail.life.epoch()) return on_skipped(life);
   if (!rail.life.note_peer_fenced()) return Status::kOk;  // repeated
+  rail.is_sound |= life.is_sound;
   if (rail.life.state() == RailState::kJoining) return give_up(life.rail, "the peer gave up");
   return failover_.on_peer_fenced(life.rail);
 }
@@ -241,7 +242,10 @@ Status Rejoin::step(size_t i) {
 Status Rejoin::give_up(size_t i, const std::string& why) {
   LinkRail& rail = rails_[i];
   const LinkContext& context = rails_.context();
-  SLIME_INFO("peer %s, device %s: rail %s does not return yet: %s", context.peer.c_str(),
+  // Nobody was warned of a rail that was sound.
+  const bool first = rail.life.was_up() && rail.outage.empty() && failover_.begin_outage(i);
+  log::write(first ? log::Level::kWarn : log::Level::kInfo, __FILE__, __LINE__,
+             "peer %s, device %s: rail %s does not return yet: %s", context.peer.c_str(),
              context.device_name(), rail.name(), why.c_str());
   rail.life.give_up();
   if (const Status status = failover_.fence(i); status != Status::kOk) return status;
@@ -254,7 +258,7 @@ void Rejoin::bring_up(size_t i) {
   LinkRail& rail = rails_[i];
   const LinkContext& context = rails_.context();
   // The last link that has it back warns; of links that started without it, the first. Nobody was
-  // warned of a rail that a refused work had ended.
+  // warned of a rail that was sound.
   const bool again = rail.life.was_up();
   bool warns = false;
   if (!rail.outage.empty()) {

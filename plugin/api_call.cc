@@ -19,6 +19,7 @@ nccl::ResultCode to_result_code(Status status) noexcept {
       return nccl::kRemoteError;
     case Status::kInvalid:  // NCCL's ext-net/README.md: ncclInvalidArgument is for NCCL itself
     case Status::kUnsupported:
+    case Status::kCancelled:  // no call of NCCL's cancels
     case Status::kInternal:
       return nccl::kInternalError;
   }

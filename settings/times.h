@@ -70,6 +70,8 @@ inline constexpr uint64_t kLeastRejoinPause = kSecond;
 // up; the passive one closes a connection that it does not need and on which nothing comes for so
 // long.
 inline constexpr uint64_t kLifelineSilence = 4 * kSecond;
+// A link without a rail warns of that when none has returned for so long.
+inline constexpr uint64_t kLifelineWarning = kSecond;
 // Limits the time that the other channels of a link have to connect after the first one has. Later
 // ones join the link.
 inline constexpr uint64_t kOtherChannels = 1800 * kMillisecond;

@@ -12,7 +12,13 @@ void Lifeline::begin_need(uint64_t now_ns) {
   SLIME_CHECK(enabled());
   if (std::exchange(needed_, true)) return;
   needed_since_ns_ = now_ns;
+  warned_ = false;
   broke_because_.clear();
+}
+
+// A rail that is sound returns sooner (LinkRail::is_sound).
+void Lifeline::warn_once() {
+  if (std::exchange(warned_, true)) return;
   SLIME_WARN("peer %s, device %s: no rail is up; the link waits for one for %.0f s at most",
              context_.peer.c_str(), context_.device_name(), static_cast<double>(limit_ns_) * 1e-9);
 }
@@ -72,6 +78,7 @@ Status Lifeline::progress(uint64_t now_ns) {
     if (const Status status = dial(now_ns); status != Status::kOk) return status;
   }
   if (open()) watch_connection(now_ns);
+  if (needed_ && now_ns - needed_since_ns_ >= times::kLifelineWarning) warn_once();
   if (!needed_ || now_ns - needed_since_ns_ < limit_ns_) return Status::kOk;
   const std::string why = last_failure();
   return context_.fail(make_error(

@@ -76,6 +76,7 @@ class Lifeline {
   void break_off(const Error& why);
   void close();
   void watch_connection(uint64_t now_ns);
+  void warn_once();
   Status dial(uint64_t now_ns);
   std::string last_failure() const;
   bool take_answer(uint32_t taken, uint64_t now_ns);
@@ -85,7 +86,7 @@ class Lifeline {
   const LinkMemory& memory_;
   const std::unique_ptr<LifelineDialer> dialer_;
   const uint64_t limit_ns_;
-  bool needed_ = false;
+  bool needed_ = false, warned_ = false;
   uint64_t needed_since_ns_ = 0;
   std::string broke_because_;  // the last connection; "": none has since the need began
   // Of the present connection.

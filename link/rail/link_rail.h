@@ -2,7 +2,7 @@
 // part is a class that alone changes its state. Who asks it to: LinkRails begins and ends a life
 // (set_up, set_down), Failover ends it for good, Rejoin does the rest. Rejoin alone changes `join`
 // and `channel`, Failover `notice` and the texts (Rejoin takes `outage` when the rail returns),
-// LinkRails `reads` and `told`, Link and Rejoin `ends_by_refusal`.
+// LinkRails `reads` and `told`, Link, Failover and Rejoin `is_sound`.
 //
 // Thread: that of the link.
 #pragma once
@@ -75,8 +75,9 @@ struct alignas(64) LinkRail {
   std::string down_because;  // why this life ended, until both ends have fenced it
   std::string outage;        // what the process calls the cause (Outages); empty: not down by one
   RailMessage notice;        // our kFenceNotice for this life
-  // A refused work ends this life. The rail is sound, so it may return at once.
-  bool ends_by_refusal = false;
+  // Its life ends although it works: a work was refused, or an end wants memory back
+  // (fence_rail()). So it may return at once.
+  bool is_sound = false;
 };
 
 }  // namespace slime

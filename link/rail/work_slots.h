@@ -95,6 +95,13 @@ class WorkSlots {
     }
   }
 
+  // Whether a work is open for which which(owner, part) is true.
+  template <typename Which>
+  bool any_open(Which which) const {
+    return std::ranges::any_of(slots_, [&](const Slot& slot) {
+      return !slot.is_free() && which(slot.work.owner, slot.work.part);
+    });
+  }
   uint32_t controls() const { return controls_; }  // open works of other kinds than kUser
   bool none_open() const { return std::ranges::all_of(slots_, &Slot::is_free); }
 

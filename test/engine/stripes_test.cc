@@ -86,11 +86,14 @@ TEST(Immediate, KindsAreToldApart) {
 TEST(Immediate, LivesOfRailsSurvivePackingAndWrap) {
   for (const uint32_t rail : {0u, 31u}) {
     for (const uint32_t epoch : {0u, 1u, RailLife::kEpochMask}) {
-      const uint32_t value = RailLife{rail, epoch}.pack();
-      const uint32_t control = control_immediate(ControlOp::kJoined, value);
-      const RailLife out = RailLife::unpack(control_value(control));
-      EXPECT_EQ(out.rail, rail);
-      EXPECT_EQ(out.epoch, epoch);
+      for (const bool is_sound : {false, true}) {
+        const uint32_t value = RailLife{rail, epoch, is_sound}.pack();
+        const uint32_t control = control_immediate(ControlOp::kJoined, value);
+        const RailLife out = RailLife::unpack(control_value(control));
+        EXPECT_EQ(out.rail, rail);
+        EXPECT_EQ(out.epoch, epoch);
+        EXPECT_EQ(out.is_sound, is_sound);
+      }
     }
   }
   EXPECT_EQ(RailLife::next(RailLife::kEpochMask), 0u);
