@@ -36,6 +36,8 @@ int status_of(Status status) {
       return SLIME_ERR_UNSUPPORTED;
     case Status::kInternal:
       return SLIME_ERR_INTERNAL;
+    case Status::kCancelled:
+      return SLIME_ERR_CANCELLED;
   }
   return SLIME_ERR_INTERNAL;
 }
@@ -89,6 +91,8 @@ const char* slime_status_name(int status) {
       return "unsupported";
     case SLIME_ERR_INTERNAL:
       return "internal error";
+    case SLIME_ERR_CANCELLED:
+      return "cancelled";
     default:
       return "no status of libslime";
   }

@@ -28,7 +28,7 @@ int tell(const Result<Status>& tested, const Outcome& outcome, slime_result* res
   result_text() = with_option_names(outcome.error.what);
   const slime_result told = {sizeof told,
                              status_of(outcome.error.status),
-                             0,
+                             outcome.quiet ? 1 : 0,
                              result_text().c_str(),
                              outcome.bytes,
                              outcome.queued_ns,
@@ -81,6 +81,14 @@ int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
     const uint64_t limit_ns = timeout_ns < 0 ? UINT64_MAX : static_cast<uint64_t>(timeout_ns);
     const auto waited = engine->engine->wait(request, limit_ns, &outcome);
     return tell(waited, outcome, result);
+  });
+}
+
+int slime_cancel(slime_engine* engine, slime_request request) {
+  return guarded([&] {
+    if (engine == nullptr) return invalid("slime_cancel: engine is NULL");
+    auto cancelled = engine->engine->cancel(request);
+    return cancelled ? static_cast<int>(SLIME_OK) : failed(cancelled.error());
   });
 }
 

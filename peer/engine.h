@@ -87,6 +87,8 @@ class Engine final : private ServiceHost {
   // kOk: it is done, with this outcome; kAgain: not yet.
   Result<Status> test(uint64_t request, Outcome* outcome);
   Result<Status> wait(uint64_t request, uint64_t limit_ns, Outcome* outcome);
+  // It is overdue from now on, unless it has ended.
+  Result<void> cancel(uint64_t request);
 
   const Devices& devices() const { return *devices_; }
 

@@ -86,7 +86,7 @@ std::shared_ptr<PeerRequest> Engine::new_request(uint64_t deadline_ns) const {
   auto request = std::make_shared<PeerRequest>();
   request->submitted_ns = steady_now_ns();
   const uint64_t limit = deadline_ns != 0 ? deadline_ns : seconds_to_ns(options_.default_deadline);
-  request->deadline_ns = request->submitted_ns + std::min(limit, kLongestWaitNs);
+  request->set_due(request->submitted_ns + std::min(limit, kLongestWaitNs));
   return request;
 }
 
@@ -137,11 +137,19 @@ Result<uint64_t> Engine::submit(uint64_t peer_handle, Opcode opcode,
 void Engine::move_or_expire(const Submitted& submitted) {
   if (submitted.peer != nullptr && !submitted.peer->try_move()) service_->attend(submitted.peer);
   if (submitted.posted == Posted::kNowhere) return;
-  if (steady_now_ns() < submitted.request->deadline_ns) return;
+  if (steady_now_ns() < submitted.request->due_ns()) return;
   const bool counts = submitted.posted == Posted::kExpectations;
-  end_posted(submitted, make_error(Status::kTimeout, 0, "its deadline has passed, and %s",
-                                   counts ? "not all immediates that it counts have come"
-                                          : "no message with its tag has come"));
+  end_posted(submitted,
+             submitted.request->overdue(counts ? ", and not all immediates that it counts have come"
+                                               : ", and no message with its tag has come"));
+}
+
+Result<void> Engine::cancel(uint64_t handle) {
+  const auto submitted = requests_.find(handle);
+  if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
+  submitted->request->cancel(steady_now_ns());
+  move_or_expire(*submitted);
+  return {};
 }
 
 void Engine::end_posted(const Submitted& submitted, const Error& why) {
@@ -175,7 +183,7 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
   }
   move_or_expire(*submitted);  // also when it is done: pollers name the link again
   const uint64_t end_ns = begin_ns + std::min(limit_ns, kLongestWaitNs);
-  if (posted && !request.wait_until(std::min(end_ns, request.deadline_ns))) {
+  if (posted && !request.wait_until(std::min(end_ns, request.due_ns()))) {
     move_or_expire(*submitted);
   }
   (void)request.wait_until(end_ns);

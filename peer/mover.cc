@@ -19,7 +19,8 @@ void Mover::add(std::shared_ptr<PeerRequest> request) {
     transfers_.back()->mover = this;
     free_.push_back(transfers_.back().get());
   }
-  look_ns_ = std::min(look_ns_, request->deadline_ns);
+  const uint64_t late_ns = link_.rails().clock().now_ns + kLateLookNs;
+  look_ns_ = std::min({look_ns_, request->due_ns(), late_ns});
   waiting_.push_back(std::move(request));
 }
 
@@ -29,23 +30,50 @@ bool Mover::in_time(uint64_t now_ns) {
   bool all = true;
   for (auto* requests : {&waiting_, &moving_}) {
     for (const auto& request : *requests) {
-      uint64_t next_ns = request->deadline_ns;
-      if (now_ns >= next_ns) {
-        give_up(*request);
-        next_ns += kGraceNs;
-        all &= request->has_ended() || now_ns < next_ns;
-      }
-      if (!request->has_ended()) first_ns = std::min(first_ns, next_ns);
+      all &= ends_in_time(*request, now_ns, &first_ns);
     }
     end_those_done(requests, now_ns);
   }
-  look_ns_ = std::max(first_ns, now_ns + kLookNs);
+  look_ns_ = std::clamp(first_ns, now_ns + kLookNs, now_ns + kLateLookNs);
   return all;
+}
+
+// False: it is overdue, and nothing helps. `look_ns`: the first time at which something is due.
+bool Mover::ends_in_time(PeerRequest& request, uint64_t now_ns, uint64_t* look_ns) {
+  uint64_t next_ns = request.due_ns();
+  if (now_ns >= next_ns) {
+    give_up(request);
+    if (request.has_ended()) return true;
+    next_ns += kGraceNs;
+    if (now_ns >= next_ns) {
+      if (!link_.may_lose_rail()) return false;
+      if (request.fenced_ns == 0) {
+        request.fenced_ns = now_ns;
+        fence_rails(request);
+      }
+      next_ns = request.fenced_ns + kFenceNs;
+    }
+  }
+  *look_ns = std::min(*look_ns, next_ns);
+  return now_ns < next_ns || request.has_ended();
+}
+
+void Mover::fence_rails(PeerRequest& request) {
+  const auto is_of = [&](const WorkOwner* owner, uint32_t) {
+    return std::ranges::any_of(transfers_, [&](const auto& transfer) {
+      return transfer->request == &request && transfer.get() == owner;
+    });
+  };
+  LinkRails& rails = link_.rails();
+  for (size_t i = 0; i < rails.count() && link_.status() == Status::kOk; ++i) {
+    if (!rails[i].up() || !rails[i].works.any_open(is_of)) continue;
+    (void)link_.fence_rail(i, "it carried a request that was overdue or cancelled");
+  }
 }
 
 void Mover::give_up(PeerRequest& request) {
   if (request.given_up()) return;
-  request.give_up(make_error(Status::kTimeout, 0, "its deadline has passed"));
+  request.give_up(request.overdue(""));
   for (const auto& transfer : transfers_) {
     if (transfer->request == &request) queue_.drop(*transfer);
   }
@@ -166,6 +194,7 @@ std::vector<std::shared_ptr<PeerRequest>> Mover::take_all() {
     std::ranges::move(*requests, std::back_inserter(all));
     requests->clear();
   }
+  for (const auto& request : all) request->lose_link();
   return all;
 }
 

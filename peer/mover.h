@@ -5,7 +5,8 @@
 // so that a request that is given up ends soon.
 //
 // States of a request here: waiting (for keys, or for a transfer that is free), begun (in moving_),
-// ended. One whose deadline passes begins nothing more, and ends with its last transfer.
+// ended. One that is overdue begins nothing more, and ends with its last transfer. If that does not
+// come, the rails that carry it are fenced: then nothing of it is under way when both ends have.
 // Memory: kTransfers transfers from the first request on. Thread: that of the link.
 #pragma once
 
@@ -28,10 +29,12 @@ class Mover {
   static constexpr uint64_t kMostPiece = 16 << 20;
   // Begun and not ended, for each rail that is up: so that what comes later waits for no more.
   static constexpr uint64_t kMostOpenBytes = 64 << 20;
-  // After its deadline, what a request has under way gets so long to end by itself.
+  // When it is overdue, what a request has under way gets so long to end by itself, and then the
+  // peer so long to fence the rails that carry it.
   static constexpr uint64_t kGraceNs = 100'000'000;
-  // Deadlines are looked at so often, at most.
-  static constexpr uint64_t kLookNs = 5'000'000;
+  static constexpr uint64_t kFenceNs = 800'000'000;
+  // Deadlines are looked at so often, at most; and at least, as requests may be cancelled.
+  static constexpr uint64_t kLookNs = 5'000'000, kLateLookNs = 20'000'000;
 
   // `number`: of the link, among all of this peer. `messages` get requests whose pieces have been
   // moved.
@@ -43,8 +46,8 @@ class Mover {
         queue_(link.rails(), link.scheduler()) {}
 
   void add(std::shared_ptr<PeerRequest> request);
-  // Deadlines. False: one has passed for kGraceNs, and transfers of that request do not end. Then
-  // the link must go, so that nothing touches their memory.
+  // Deadlines. False: transfers of an overdue request do not end. Then the link must go, so that
+  // nothing touches their memory.
   bool in_time(uint64_t now_ns);
   // Begins what can begin, and ends requests that have a result. Call it after Link::progress().
   void move(uint64_t now_ns);
@@ -63,7 +66,9 @@ class Mover {
   };
 
   void end_those_done(std::deque<std::shared_ptr<PeerRequest>>* requests, uint64_t now_ns);
+  bool ends_in_time(PeerRequest& request, uint64_t now_ns, uint64_t* look_ns);
   void give_up(PeerRequest& request);
+  void fence_rails(PeerRequest& request);
   bool has_room() const;
   void prepare(PeerRequest& request);
   bool begin(PeerRequest& request);

@@ -153,10 +153,8 @@ Requests Peer::open_requests() const {
 
 void Peer::release_barriers(uint64_t now_ns) {
   for (const auto& request : barriers_.take(now_ns)) {
-    if (now_ns >= request->deadline_ns) {
-      request->give_up(make_error(Status::kTimeout, 0,
-                                  "its deadline has passed, and the requests before it have not "
-                                  "all ended"));
+    if (now_ns >= request->due_ns()) {
+      request->give_up(request->overdue(", and the requests before it have not all ended"));
     }
     messages_.after(request, now_ns);
   }
@@ -164,9 +162,8 @@ void Peer::release_barriers(uint64_t now_ns) {
 
 void Peer::expire_waiting(uint64_t now_ns) {
   std::erase_if(waiting_, [this, now_ns](const std::shared_ptr<PeerRequest>& request) {
-    if (now_ns < request->deadline_ns) return false;
-    request->give_up(make_error(Status::kTimeout, 0,
-                                "its deadline has passed, and the peer is not connected yet"));
+    if (now_ns < request->due_ns()) return false;
+    request->give_up(request->overdue(", and the peer is not connected yet"));
     messages_.after(request, now_ns);
     return true;
   });
@@ -180,6 +177,7 @@ void Peer::move_link() {
   if (to.link.status() != Status::kOk) return end(to.link.context().failure());
   const uint64_t now_ns = world_.devices.clock().now_ns();
   if (!to.mover.in_time(now_ns)) return give_link_up();
+  if (to.link.status() != Status::kOk) return end(to.link.context().failure());
   to.mover.move(now_ns);
   if (messages_.reads_notice()) (void)take_messages();  // it may be here now
   release_barriers(now_ns);

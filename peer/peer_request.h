@@ -35,6 +35,8 @@ struct Outcome {
   uint64_t bytes = 0;  // that were moved
   // Of a receive: who sent the message that it has got, and with which tag.
   uint64_t peer = 0, tag = 0;
+  // Nothing touches the peer's memory for it any more. False: its link was lost while it wrote.
+  bool quiet = true;
   uint64_t queued_ns = 0, moved_ns = 0;
 };
 
@@ -46,7 +48,8 @@ class PeerRequest {
   std::vector<std::shared_ptr<Region>> regions;  // of the pieces
   std::vector<std::shared_ptr<Remote>> remotes;
   std::vector<Message> messages;  // for the peer, when all pieces have been moved
-  uint64_t submitted_ns = 0, deadline_ns = UINT64_MAX;
+  uint64_t submitted_ns = 0;
+  void set_due(uint64_t due_ns) { due_ns_.store(due_ns, std::memory_order_relaxed); }
   bool of_engine = false;           // no program has it
   bool strong = false;              // it begins when all have ended that the peer was given before
   uint32_t round_trips = 1;         // to the peer, where nothing is in the way
@@ -58,12 +61,17 @@ class PeerRequest {
 
   // Any thread, when it has been submitted. outcome(): once it is done.
   uint64_t total_bytes() const { return total_bytes_; }
+  // When it has to end: its deadline, or when it was cancelled.
+  uint64_t due_ns() const { return due_ns_.load(std::memory_order_acquire); }
+  void cancel(uint64_t now_ns);
+  Error overdue(const char* rest) const;  // `rest` of the sentence: what has not happened by then
   bool done() const { return done_.load(std::memory_order_acquire); }
   bool wait_until(uint64_t end_ns) const;  // false: it is not done by then
   const Outcome& outcome() const { return outcome_; }
 
   // The thread of the peer's link.
-  bool has_keys = false;  // of all remotes
+  bool has_keys = false;   // of all remotes
+  uint64_t fenced_ns = 0;  // when its rails were fenced, as it was overdue; 0: not yet
   void begin(uint64_t now_ns) {
     if (begun_ns_ == 0) begun_ns_ = now_ns;
   }
@@ -93,12 +101,17 @@ class PeerRequest {
   void message_ended(uint64_t now_ns) {
     if (--messages_open_ == 0) end(now_ns);
   }
-  // Nothing of it is under way any more, and it is moved from the beginning.
+  // Its link has gone, and touches no memory of this end any more.
+  void lose_link() {
+    if (opcode == Opcode::kWrite && open_ > 0) outcome_.quiet = false;
+    open_ = 0;
+  }
+  // It is moved from the beginning, over the next link.
   void restart() {
     has_keys = false;
+    fenced_ns = 0;
     next_ = 0;
     offset_ = 0;
-    open_ = 0;
     outcome_.bytes = 0;
   }
   bool all_begun() const { return next_ == pieces.size(); }
@@ -109,6 +122,7 @@ class PeerRequest {
   void closed(uint64_t bytes) {
     --open_;
     outcome_.bytes += bytes;
+    if (bytes > 0) outcome_.quiet = true;  // the peer has no link from before any more
   }
 
   // Of a receive: the message that it gets (messages/tagged.h).
@@ -126,6 +140,8 @@ class PeerRequest {
   size_t messages_open_ = 0;
   uint64_t begun_ns_ = 0;
   Outcome outcome_;
+  std::atomic<uint64_t> due_ns_ = UINT64_MAX;
+  std::atomic<bool> cancelled_ = false;
   std::atomic<bool> done_ = false;
   mutable std::mutex mutex_;  // for those who sleep on changed_
   mutable std::condition_variable changed_;
@@ -144,6 +160,23 @@ inline void PeerRequest::append(const Piece& piece) {
   } else {
     pieces.push_back(piece);
   }
+}
+
+// One that is overdue already stays that.
+inline void PeerRequest::cancel(uint64_t now_ns) {
+  uint64_t due_ns = due_ns_.load(std::memory_order_relaxed);
+  if (due_ns <= now_ns) return;
+  cancelled_.store(true, std::memory_order_relaxed);
+  while (due_ns > now_ns &&
+         !due_ns_.compare_exchange_weak(due_ns, now_ns, std::memory_order_release)) {
+  }
+}
+
+inline Error PeerRequest::overdue(const char* rest) const {
+  if (cancelled_.load(std::memory_order_relaxed)) {
+    return make_error(Status::kCancelled, 0, "it was cancelled%s", rest);
+  }
+  return make_error(Status::kTimeout, 0, "its deadline has passed%s", rest);
 }
 
 inline bool PeerRequest::wait_until(uint64_t end_ns) const {

@@ -187,8 +187,8 @@ void Peer::drop_crossed() {
 
 // The peer does not end a request that is overdue. The others are moved over a new link.
 void Peer::give_link_up() {
-  SLIME_INFO("peer %s: a request does not end %.1f s after its deadline; the link is given up",
-             connection_->link.context().peer.c_str(), Mover::kGraceNs * 1e-9);
+  SLIME_INFO("peer %s: a request that is overdue or cancelled does not end; the link is given up",
+             connection_->link.context().peer.c_str());
   drop_connection();
   set_state(State::kNew);
   if (wants_link()) dial();

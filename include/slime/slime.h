@@ -54,7 +54,8 @@ enum {
   SLIME_ERR_TIMEOUT = -5,     /* a deadline has passed */
   SLIME_ERR_NO_MEMORY = -6,   /* memory, descriptors or another resource ran out */
   SLIME_ERR_UNSUPPORTED = -7, /* correct, but this machine cannot do it */
-  SLIME_ERR_INTERNAL = -8     /* a bug of libslime */
+  SLIME_ERR_INTERNAL = -8,    /* a bug of libslime */
+  SLIME_ERR_CANCELLED = -9    /* of a request: slime_cancel() */
 };
 
 /* What peers may do with a region. */
@@ -119,7 +120,11 @@ typedef struct {
 typedef struct {
   size_t size; /* sizeof(slime_result) */
   int status;  /* SLIME_OK, or why it ended */
-  int reserved;
+  /* 1: nothing is on its way any more that touches memory of this engine or of the peer for this
+   * request. 0: it has ended because its link was lost while it wrote; the peer's memory may still
+   * be written until the region is deregistered there, or the peer has another link to this engine
+   * or knows that it is gone. Memory of this engine is not touched any more in any case. */
+  int quiet;
   const char* text; /* why, for people; valid until the next call of this thread; "" if it is OK */
   uint64_t bytes;   /* that were moved, or received */
   uint64_t queued_ns; /* from the call until it began */
@@ -128,7 +133,7 @@ typedef struct {
   uint64_t tag;       /* of that message */
 } slime_result;
 #define SLIME_RESULT_INIT \
-  { sizeof(slime_result), 0, 0, NULL, 0, 0, 0, 0, 0 }
+  { sizeof(slime_result), 0, 1, NULL, 0, 0, 0, 0, 0 }
 
 enum {
   SLIME_PEER_NEW = 0, /* known by its address; connected at the first request */
@@ -189,12 +194,17 @@ int slime_submit(slime_engine* engine, slime_peer peer, int op, const slime_assi
  * how it ended. `result` NULL: the status is that of the request. Several threads may ask for one
  * request: those that are in a call when it ends all get its end. */
 int slime_test(slime_engine* engine, slime_request request, slime_result* result);
-/* The same, with a wait. < 0: no limit but the request's deadline, and 0.1 s that it has to end
- * then. After an error nothing here touches its memory any more. At the peer, what was on its way
- * may still be written until the region is deregistered there. If the peer does not end its part of
- * a request that is overdue, other requests to it begin again over a new link. */
+/* The same, with a wait. < 0: no limit but the request's deadline, and at most 1 s that it has to
+ * end then. When it has ended, with whatever status, nothing touches its memory here any more; what
+ * `quiet` says of the peer's memory holds at once. What is on its way when a request is overdue has
+ * 0.1 s to come; then the NICs that carry it are taken out of use until both engines have seen
+ * that, and return. Other requests go on over other NICs, or when these are back. If the peer does
+ * not answer to that, other requests to it begin again over a new link. */
 int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
                slime_result* result);
+/* The request is overdue from now on: it ends with SLIME_ERR_CANCELLED within 1 s, unless it ends
+ * before. slime_wait() tells how, as ever. Never blocks. */
+int slime_cancel(slime_engine* engine, slime_request request);
 /* Messages: immediates, signals, notifications and messages with tags. Each comes exactly once,
  * also when a NIC fails or a link is replaced. The message of a request comes after the bytes of
  * that request have been moved. The peer's program may then use what was written, or reuse what
@@ -245,9 +255,8 @@ int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t b
  * is not short its sender gets an error too. The memory need not be registered. Receives get
  * messages in the order of these calls. The request ends with an error when its peer is gone (of
  * SLIME_ANY_PEER, only while it reads a message), and when the sender gives up a long message that
- * it reads: receive again. To receive no longer, release it: if no message has come for it, none
- * will; else the memory is written until its deadline and 0.1 s, so wait for that. Of `extra` the
- * deadline counts. */
+ * it reads: receive again. To receive no longer, cancel it: when it has ended, the memory is
+ * written no more. Of `extra` the deadline counts. */
 int slime_recv(slime_engine* engine, slime_peer peer, void* room, size_t bytes, uint64_t tag,
                uint64_t tag_mask, const slime_extra* extra, slime_request* request);
 /* Of a request, a remote region or a notification. A request goes on, and nobody learns how it

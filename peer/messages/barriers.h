@@ -26,7 +26,7 @@ class Barriers {
     Requests taken;
     std::erase_if(waiting_, [&](Barrier& one) {
       std::erase_if(one.before, [](const auto& request) { return request->done(); });
-      if (!one.before.empty() && now_ns < one.request->deadline_ns) return false;
+      if (!one.before.empty() && now_ns < one.request->due_ns()) return false;
       taken.push_back(std::move(one.request));
       return true;
     });

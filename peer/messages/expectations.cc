@@ -40,7 +40,7 @@ bool Expectations::take(uint64_t peer, uint32_t immediate) {
     now_ns = steady_now_ns();  // not before that of a request that is expected here
     const auto fits = [&](const Open& one) {
       return one.immediate == immediate && (one.peer == kAnyPeer || one.peer == peer) &&
-             now_ns < one.request->deadline_ns;
+             now_ns < one.request->due_ns();
     };
     const auto found = std::ranges::find_if(open_, fits);
     if (found == open_.end()) {

@@ -10,7 +10,7 @@ void Messages::after(const std::shared_ptr<PeerRequest>& request, uint64_t now_n
   if (request->fetches) answer(*request->fetches, !request->given_up());
   if (request->given_up() || request->messages.empty()) return request->end(now_ns);
   request->begin(now_ns);
-  look_ns_ = std::min(look_ns_, request->deadline_ns);
+  look_ns_ = std::min({look_ns_, request->due_ns(), now_ns + kLateLookNs});
   for (Message& message : request->begin_telling()) {
     MessageSender& to = sender_of(message.kind);
     to.add(std::move(message), request);
@@ -51,7 +51,7 @@ void Messages::expire(uint64_t now_ns) {
   if (now_ns < look_ns_) return;
   uint64_t first_ns = UINT64_MAX;
   for (MessageSender* of : senders()) first_ns = std::min(first_ns, of->give_up(now_ns, nullptr));
-  look_ns_ = std::max(first_ns, now_ns + kLookNs);
+  look_ns_ = std::clamp(first_ns, now_ns + kLookNs, idle() ? UINT64_MAX : now_ns + kLateLookNs);
 }
 
 // Its engine may live on, and learns what became of its letters when it connects again.

@@ -21,8 +21,8 @@ namespace slime {
 
 class Messages {
  public:
-  // Deadlines are looked at so often, at most.
-  static constexpr uint64_t kLookNs = 5'000'000;
+  // Deadlines are looked at so often, at most; and at least, as requests may be cancelled.
+  static constexpr uint64_t kLookNs = 5'000'000, kLateLookNs = 20'000'000;
 
   // What has come goes there. It outlives this.
   struct To {

@@ -111,11 +111,10 @@ void MessageSender::fetched(uint64_t nonce, bool read, uint64_t now_ns) {
 }
 
 void MessageSender::give_up(Entry& entry, uint64_t now_ns, const Error* why) {
-  entry.request->give_up(why != nullptr
-                             ? *why
-                             : make_error(Status::kTimeout, 0,
-                                          "its deadline has passed, and the peer has not said "
-                                          "that it took the message; it may have"));
+  entry.request->give_up(
+      why != nullptr ? *why
+                     : entry.request->overdue(
+                           ", and the peer has not said that it took the message; it may have"));
   end(entry, now_ns);
 }
 
@@ -131,8 +130,8 @@ uint64_t MessageSender::give_up(uint64_t now_ns, const Error* why) {
   uint64_t first_ns = UINT64_MAX;
   const auto look_at = [&](Entry& entry) {
     if (entry.request == nullptr) return;
-    if (why == nullptr && now_ns < entry.request->deadline_ns) {
-      first_ns = std::min(first_ns, entry.request->deadline_ns);
+    if (why == nullptr && now_ns < entry.request->due_ns()) {
+      first_ns = std::min(first_ns, entry.request->due_ns());
     } else {
       give_up(entry, now_ns, why);
     }

@@ -46,7 +46,7 @@ bool Tagged::put(TaggedMessage& message, std::optional<TaggedReceive>* receive) 
   const std::lock_guard lock(mutex_);
   const uint64_t now_ns = steady_now_ns();
   const auto found = std::ranges::find_if(posted_, [&](const TaggedReceive& one) {
-    return one.fits(message) && now_ns < one.request->deadline_ns;
+    return one.fits(message) && now_ns < one.request->due_ns();
   });
   if (found != posted_.end()) {
     *receive = std::move(*found);

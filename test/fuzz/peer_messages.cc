@@ -71,7 +71,7 @@ class Victim {
       request->messages.push_back(Message::of(MessageKind::kTaggedLetter, letter));
       request->messages.back().nonce = nonce_;
     }
-    request->deadline_ns = UINT64_MAX - input_.below(2);
+    request->set_due(UINT64_MAX - input_.below(2));
     end_.messages.after(request, 0);
     sent_.push_back(request);
   }

@@ -135,7 +135,7 @@ class World {
     }
     const auto request = std::make_shared<PeerRequest>();
     if (life.chance(gives_up_ * 5)) {
-      request->deadline_ns = life.network.now_ns() + life.below(20'000'000);
+      request->set_due(life.network.now_ns() + life.below(20'000'000));
     }
     request->messages.push_back(std::move(message));
     side.messages.after(request, life.network.now_ns());

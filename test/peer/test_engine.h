@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <slime/slime.h>
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,7 +33,7 @@ struct TestEngine {
     blob.resize(bytes);
     return blob;
   }
-  slime_region add(std::vector<char>& memory) {
+  slime_region add(std::span<char> memory) {
     slime_region region = 0;
     EXPECT_EQ(slime_register(engine, memory.data(), memory.size(), nullptr, &region), SLIME_OK)
         << slime_last_error();
@@ -76,6 +77,9 @@ struct TestEngine {
     slime_result result = SLIME_RESULT_INIT;
     EXPECT_EQ(slime_wait(engine, request, timeout_ns, &result), SLIME_OK) << slime_last_error();
     return result;
+  }
+  void cancel(slime_request request) {
+    EXPECT_EQ(slime_cancel(engine, request), SLIME_OK) << slime_last_error();
   }
   slime_result run(slime_peer peer, int op, const slime_assignment& one, int64_t deadline_ns = 0) {
     return end(begin(peer, op, one, deadline_ns));
