@@ -108,6 +108,14 @@ int slime_connect(slime_engine* engine, slime_peer handle, int64_t timeout_ns) {
   });
 }
 
+int slime_remove_peer(slime_engine* engine, slime_peer peer) {
+  return guarded([&] {
+    if (engine == nullptr) return invalid("slime_remove_peer: engine is NULL");
+    auto removed = engine->engine->remove_peer(peer);
+    return removed ? static_cast<int>(SLIME_OK) : failed(removed.error());
+  });
+}
+
 int slime_peer_state(slime_engine* engine, slime_peer handle, slime_peer_info* info) {
   return guarded([&] {
     if (engine == nullptr || info == nullptr) {

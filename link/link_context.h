@@ -51,6 +51,9 @@ class LinkContext {
     failure_.what = "peer " + peer + ", device " + device_name() + ": " + failure_.what;
     return failure_.status;
   }
+  // The end of the link is near: a rail that fails now is no failure to report or to mend.
+  void expect_end() { ends_ = true; }
+  bool ends() const { return ends_; }
   Status fail_protocol(const char* what) {
     return fail(make_error(
         Status::kRemote, 0,
@@ -72,6 +75,7 @@ class LinkContext {
  private:
   LinkEnd* user_ = nullptr;
   Error failure_{Status::kOk, 0, {}};
+  bool ends_ = false;
 };
 
 }  // namespace slime

@@ -1,11 +1,17 @@
 #include "peer/engine.h"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "base/log.h"
 
 namespace slime {
+namespace {
+
+constexpr timespec kPause{0, 20'000};  // between looks at peers that are told of the end
+
+}  // namespace
 
 // Of the links that peers dial.
 class Engine::Owner final : public EngineOwner {
@@ -18,8 +24,8 @@ class Engine::Owner final : public EngineOwner {
   Result<OwnerWords> answer(const OwnerWords& offer) const override {
     auto answered = EngineOwner::answer(offer);
     if (!answered) return answered;
-    const EngineWords words = EngineWords::unpack(offer);
-    switch (admit(words.from, words.proof)) {
+    EngineWords words = EngineWords::unpack(*answered);
+    switch (admit(&words)) {
       case Peer::Admission::kCrossing:
         return fail(make_error(Status::kRemote, 0, "%s", kCrossing));
       case Peer::Admission::kNotTheOne:
@@ -27,7 +33,7 @@ class Engine::Owner final : public EngineOwner {
       case Peer::Admission::kCome:
         break;
     }
-    return answered;
+    return words.pack();
   }
   bool has_link(const LinkId& id) const override {
     const auto peer = engine_.peer_with_tag(tag_of(id, false));
@@ -39,13 +45,17 @@ class Engine::Owner final : public EngineOwner {
   }
 
  private:
-  Peer::Admission admit(const EngineId& from, const Nonce& proof) const {
-    if (from != self_) {
-      uint64_t handle = 0;
-      return engine_.peer_with_id(from, &handle)->admit(proof);
+  // Names the era of the peer that it becomes.
+  Peer::Admission admit(EngineWords* words) const {
+    uint64_t handle = 0;
+    if (words->from != self_) {
+      const auto peer = engine_.peer_with_id(words->from, &handle);
+      words->to_era = peer->era();
+      return peer->admit(words->proof);
     }
-    const bool is_itself = same_nonce(proof, engine_.world_->proof);
-    return is_itself ? Peer::Admission::kCome : Peer::Admission::kNotTheOne;
+    if (!same_nonce(words->proof, engine_.world_->proof)) return Peer::Admission::kNotTheOne;
+    words->to_era = engine_.itself()->era();
+    return Peer::Admission::kCome;
   }
 
   Engine& engine_;
@@ -157,83 +167,20 @@ Engine::~Engine() {
   if (service_ != nullptr) service_->stop();
   service_.reset();
   listener_.reset();
-  for (const auto& peer : handles_.all()) {
+  const auto peers = handles_.all();
+  for (const auto& peer : peers) {
     peer->leave(make_error(Status::kRemote, 0, "the engine was closed"));
+  }
+  const auto has_left = [](const std::shared_ptr<Peer>& peer) {
+    (void)peer->try_move();
+    return peer->has_left();
+  };
+  while (static_cast<size_t>(std::ranges::count_if(peers, has_left)) < peers.size()) {
+    ::nanosleep(&kPause, nullptr);
   }
 }
 
 std::vector<std::byte> Engine::address() const { return pack({id_, listener_->address()}); }
-
-// The peer with this id, which is made if it is not known.
-std::shared_ptr<Peer> Engine::peer_with_id(const EngineId& id, uint64_t* handle) {
-  const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(by_id_, id, [](const auto& entry) { return entry.first; });
-  if (found != by_id_.end()) {
-    *handle = found->second;
-    return handles_.find(*handle);
-  }
-  auto peer = std::make_shared<Peer>(*world_, id);
-  *handle = add_peer(peer);
-  by_id_.emplace_back(id, *handle);
-  return peer;
-}
-
-uint64_t Engine::add_peer(const std::shared_ptr<Peer>& peer) {
-  const uint64_t handle = handles_.add(peer);
-  peer->set_handle(handle);
-  return handle;
-}
-
-std::shared_ptr<Peer> Engine::peer_with_tag(uint64_t tag) {
-  const std::lock_guard lock(mutex_);
-  const auto found = by_tag_.find(tag);
-  return found != by_tag_.end() ? found->second.lock() : nullptr;
-}
-
-bool Engine::accept(std::vector<std::shared_ptr<Peer>>* came) {
-  for (;;) {
-    auto parts = listener_->accept();
-    if (!parts) {
-      const bool ordinary = parts.error().what.find(kCrossing) != std::string::npos;
-      log::write(ordinary ? log::Level::kInfo : log::Level::kWarn, __FILE__, __LINE__, "%s",
-                 parts.error().what.c_str());
-      return listener_->busy();
-    }
-    if (*parts == nullptr) return listener_->busy();
-    uint64_t handle = 0;
-    const EngineId from = EngineWords::unpack((*parts)->words).from;
-    const auto peer = from == id_ ? itself() : peer_with_id(from, &handle);
-    peer->attach(std::move(*parts));
-    came->push_back(peer);
-  }
-}
-
-std::shared_ptr<Peer> Engine::itself() {
-  uint64_t handle = 0;
-  (void)peer_with_id(id_, &handle);
-  const std::lock_guard lock(mutex_);
-  if (itself_ == nullptr) {
-    itself_ = std::make_shared<Peer>(*world_, id_);
-    (void)add_peer(itself_);
-    // What comes from this engine comes from the peer that the program knows.
-    itself_->set_handle(handle);
-  }
-  return itself_;
-}
-
-std::shared_ptr<Peer> Engine::listening_end_of(uint64_t handle) {
-  const auto peer = handles_.find(handle);
-  const std::lock_guard lock(mutex_);
-  return peer != nullptr && peer->id() == id_ ? itself_ : nullptr;
-}
-
-Result<uint64_t> Engine::add_peer(std::span<const std::byte> blob) {
-  auto address = unpack_engine(blob);
-  if (!address) return fail(std::move(address.error()));
-  uint64_t handle = 0;
-  peer_with_id(address->engine, &handle)->learn_address(address->listener);
-  return handle;
-}
 
 Result<uint64_t> Engine::register_memory(void* address, size_t bytes, uint8_t rights) {
   MemoryRange range;
@@ -276,18 +223,6 @@ Result<RegionBlob> Engine::advertise(uint64_t handle) const {
   const auto base = reinterpret_cast<uint64_t>(region->memory.address);
   return pack(
       RegionAddress{id_, handle, region->nonce, base, region->memory.bytes, region->rights});
-}
-
-Result<uint64_t> Engine::import(uint64_t peer, std::span<const std::byte> blob) {
-  auto address = unpack_region(blob);
-  if (!address) return fail(std::move(address.error()));
-  const auto owner = known_peer(peer);
-  if (!owner) return fail(owner.error());
-  if ((*owner)->id() != address->engine) {
-    return fail(Status::kInvalid, "this region is of another engine than that peer");
-  }
-  return remotes_.add(
-      std::make_shared<Imported>(Imported{peer, std::make_shared<Remote>(*address)}));
 }
 
 }  // namespace slime

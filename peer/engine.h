@@ -50,6 +50,8 @@ class Engine final : private ServiceHost {
 
   std::vector<std::byte> address() const;
   Result<uint64_t> add_peer(std::span<const std::byte> blob);
+  // Its requests end, and its handles find nothing any more.
+  Result<void> remove_peer(uint64_t peer);
   void attend(std::shared_ptr<Peer> peer) { service_->attend(std::move(peer)); }
   std::shared_ptr<Peer> peer(uint64_t handle) const { return handles_.find(handle); }
 
@@ -130,10 +132,12 @@ class Engine final : private ServiceHost {
   Result<std::shared_ptr<Region>> make_region(const MemoryRange& range,
                                               std::shared_ptr<void> keeps);
   uint64_t add_peer(const std::shared_ptr<Peer>& peer);
+  std::vector<std::shared_ptr<Peer>> take_out(uint64_t peer);
   std::shared_ptr<Peer> itself();
   // Of the link to this engine itself; nullptr: of another peer.
   std::shared_ptr<Peer> listening_end_of(uint64_t peer);
   std::shared_ptr<Peer> peer_with_id(const EngineId& id, uint64_t* handle);
+  std::shared_ptr<Peer> find_or_make(const EngineId& id, uint64_t* handle);  // under mutex_
 
   std::vector<std::shared_ptr<Peer>> peers() override { return handles_.all(); }
   std::shared_ptr<Peer> peer_with_tag(uint64_t tag) override;
@@ -150,6 +154,9 @@ class Engine final : private ServiceHost {
   std::unique_ptr<PeerWorld> world_;
   std::unique_ptr<LinkListener> listener_;
 
+  // Before the tables: a peer that ends with them takes its name back.
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, std::weak_ptr<Peer>> by_tag_;
   Expectations expectations_;
   Notices notices_;
   Tagged tagged_;
@@ -158,11 +165,10 @@ class Engine final : private ServiceHost {
   HandleTable<Submitted> requests_{HandleKind::kRequest};
   HandleTable<const Notice> fetched_{HandleKind::kNotice};
   HandleTable<Peer> handles_{HandleKind::kPeer};
-  std::mutex mutex_;
-  std::unordered_map<uint64_t, std::weak_ptr<Peer>> by_tag_;
   std::vector<std::pair<EngineId, uint64_t>> by_id_;                                 // handles
   std::unordered_map<uint64_t, std::shared_ptr<const std::atomic<bool>>> draining_;  // regions
   std::shared_ptr<Peer> itself_;  // the end that listens of a link to this engine itself
+  uint64_t itself_handle_ = 0;    // no program has it
 
   std::unique_ptr<Service> service_;  // last: it ends first
 };

@@ -164,7 +164,11 @@ Result<uint64_t> Engine::receive(const Wanted& wanted, std::span<std::byte> room
     // The end of the link from which the message came.
     auto from = listening_end_of(message->peer);
     if (from == nullptr) from = handles_.find(message->peer);
-    if (!from->submit(submitted.request)) service_->attend(std::move(from));
+    if (from == nullptr) {
+      submitted.request->give_up(make_error(Status::kRemote, 0, "its sender was removed"));
+      submitted.request->end(steady_now_ns());
+    } else if (!from->submit(submitted.request))
+      service_->attend(std::move(from));
   }
   return handle;
 }

@@ -42,7 +42,7 @@ bool Mover::in_time(uint64_t now_ns) {
 bool Mover::ends_in_time(PeerRequest& request, uint64_t now_ns, uint64_t* look_ns) {
   uint64_t next_ns = request.due_ns();
   if (now_ns >= next_ns) {
-    give_up(request);
+    give_up(request, request.overdue(""));
     if (request.has_ended()) return true;
     next_ns += kGraceNs;
     if (now_ns >= next_ns) {
@@ -58,6 +58,12 @@ bool Mover::ends_in_time(PeerRequest& request, uint64_t now_ns, uint64_t* look_n
   return now_ns < next_ns || request.has_ended();
 }
 
+void Mover::give_all_up(const Error& why) {
+  for (auto* requests : {&waiting_, &moving_}) {
+    for (const auto& request : *requests) give_up(*request, why);
+  }
+}
+
 void Mover::fence_rails(PeerRequest& request) {
   const auto is_of = [&](const WorkOwner* owner, uint32_t) {
     return std::ranges::any_of(transfers_, [&](const auto& transfer) {
@@ -71,9 +77,9 @@ void Mover::fence_rails(PeerRequest& request) {
   }
 }
 
-void Mover::give_up(PeerRequest& request) {
+void Mover::give_up(PeerRequest& request, Error why) {
   if (request.given_up()) return;
-  request.give_up(request.overdue(""));
+  request.give_up(std::move(why));
   for (const auto& transfer : transfers_) {
     if (transfer->request == &request) queue_.drop(*transfer);
   }

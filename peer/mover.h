@@ -54,6 +54,7 @@ class Mover {
   bool idle() const { return waiting_.empty() && moving_.empty(); }
   void add_open(Requests* to) const;  // of the program
   void end_those_done(uint64_t now_ns) { end_those_done(&moving_, now_ns); }
+  void give_all_up(const Error& why);
   // All that have not ended, for who ends them when the link touches their memory no more.
   std::vector<std::shared_ptr<PeerRequest>> take_all();
 
@@ -67,7 +68,7 @@ class Mover {
 
   void end_those_done(std::deque<std::shared_ptr<PeerRequest>>* requests, uint64_t now_ns);
   bool ends_in_time(PeerRequest& request, uint64_t now_ns, uint64_t* look_ns);
-  void give_up(PeerRequest& request);
+  void give_up(PeerRequest& request, Error why);
   void fence_rails(PeerRequest& request);
   bool has_room() const;
   void prepare(PeerRequest& request);

@@ -18,15 +18,18 @@ struct EngineWords {
   static constexpr uint32_t kEngines = 2;  // MessageWords::purpose has another one
 
   uint32_t purpose = kEngines;
-  uint32_t depth = 0;     // in the answer: the smaller of both ends'
-  uint32_t features = 0;  // of later versions: those that both ends have
-  uint32_t unused = 0;
-  EngineId from = {};  // the engine that connects
-  Nonce proof = {};    // its listener's
-  EngineId to = {};    // in the answer: the one that listens
+  uint16_t depth = 0;     // in the answer: the smaller of both ends'
+  uint16_t features = 0;  // of later versions: those that both ends have
+  // Peer::era() at both ends. If one is not the same as before, its engine has forgotten the other
+  // one meanwhile, and counts messages from 0 on.
+  uint32_t from_era = 0;
+  uint32_t to_era = 0;  // in the answer
+  EngineId from = {};   // the engine that connects
+  Nonce proof = {};     // its listener's
+  EngineId to = {};     // in the answer: the one that listens
 
   OwnerWords pack() const {
-    static_assert(sizeof(EngineWords) <= sizeof(OwnerWords));
+    static_assert(sizeof(EngineWords) == 64 && sizeof(EngineWords) <= sizeof(OwnerWords));
     OwnerWords words = {};
     std::memcpy(words.data(), this, sizeof *this);
     return words;
@@ -43,19 +46,28 @@ struct EngineWords {
 inline constexpr char kCrossing[] = "this engine is dialing that one at the moment";
 
 struct LinkTerms {
-  uint32_t depth = 256;          // ChannelOptions::depth
+  uint16_t depth = 256;          // ChannelOptions::depth
   double lifeline_seconds = 60;  // a peer without a rail is gone after that
 };
 
 // Both ends of all links of an engine. A connecting end knows whom it looks for.
 class EngineOwner : public LinkOwner {
  public:
+  struct Wanted {
+    EngineId engine = {};
+    uint32_t era = 0;  // EngineWords::from_era
+  };
+
   EngineOwner(const EngineId& self, const Nonce& proof, const LinkTerms& terms,
-              const std::vector<Poller*>& pollers, std::optional<EngineId> wanted)
+              const std::vector<Poller*>& pollers, std::optional<Wanted> wanted)
       : self_(self), proof_(proof), terms_(terms), pollers_(pollers), wanted_(wanted) {}
 
   OwnerWords offer() const override {
-    return EngineWords{.depth = terms_.depth, .from = self_, .proof = proof_}.pack();
+    return EngineWords{.depth = terms_.depth,
+                       .from_era = wanted_ ? wanted_->era : 0,
+                       .from = self_,
+                       .proof = proof_}
+        .pack();
   }
   Result<OwnerWords> answer(const OwnerWords& offer) const override {
     EngineWords words = EngineWords::unpack(offer);
@@ -74,7 +86,8 @@ class EngineOwner : public LinkOwner {
   bool accepts(const OwnerWords& answer) const override {
     const EngineWords words = EngineWords::unpack(answer);
     return words.purpose == EngineWords::kEngines && words.depth <= terms_.depth &&
-           words.depth > 0 && words.from == self_ && wanted_ == words.to;
+           words.depth > 0 && words.from == self_ && wanted_ && wanted_->engine == words.to &&
+           wanted_->era == words.from_era;
   }
   LinkMemoryBytes memory_bytes(const OwnerWords&, bool, size_t) const override {
     return Rings::kMemory;
@@ -96,7 +109,7 @@ class EngineOwner : public LinkOwner {
   const Nonce proof_;
   const LinkTerms terms_;
   const std::vector<Poller*>& pollers_;
-  const std::optional<EngineId> wanted_;
+  const std::optional<Wanted> wanted_;
 };
 
 }  // namespace slime

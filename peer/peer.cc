@@ -78,7 +78,7 @@ Peer::Next Peer::serve(uint64_t now_ns) {
 }
 
 Peer::Next Peer::next_call(uint64_t now_ns) {
-  if (state() == State::kConnecting) return Next::kSoon;
+  if (state() == State::kConnecting || (leaves() && connection_ != nullptr)) return Next::kSoon;
   if (connection_ == nullptr) return Next::kWhenNamed;
   const uint64_t traffic = connection_->link.traffic();
   if (std::exchange(traffic_, traffic) != traffic) {
@@ -106,7 +106,10 @@ void Peer::take_handed() {
     missed_ = false;
   }
   for (auto& request : taken) {
-    if (connection_ != nullptr) {
+    if (leaves()) {
+      request->give_up(gone_);
+      messages_.after(request, world_.devices.clock().now_ns());
+    } else if (connection_ != nullptr) {
       begin(std::move(request));
     } else {
       waiting_.push_back(std::move(request));
@@ -176,6 +179,7 @@ void Peer::move_link() {
   if (status == Status::kOk) (void)take_messages();
   if (to.link.status() != Status::kOk) return end(to.link.context().failure());
   const uint64_t now_ns = world_.devices.clock().now_ns();
+  if (leaves() && now_ns >= leaves_until_ns_) return end(gone_);
   if (!to.mover.in_time(now_ns)) return give_link_up();
   if (to.link.status() != Status::kOk) return end(to.link.context().failure());
   to.mover.move(now_ns);
@@ -194,12 +198,26 @@ Status Peer::take_records() {
   while (status == Status::kOk && !to.records.congested()) {
     const auto record = to.records.next();
     if (!record || !*record) break;
-    status = to.keys.on_record(**record);
+    const bool ends = (*record)->kind == static_cast<uint16_t>(RecordKind::kFarewell);
+    status = ends ? on_farewell((*record)->payload) : to.keys.on_record(**record);
   }
   return status;
 }
 
+// The peer keeps the link until this end gives it up. What it has taken has ended.
+Status Peer::on_farewell(std::span<const std::byte> payload) {
+  LinkContext& context = connection_->link.context();
+  const auto counts = words_of<Rings::Counts>(payload);
+  if (!counts) return context.fail_protocol("a farewell cut short");
+  if (const Status status = connection_->rings.on_taken(*counts); status != Status::kOk) {
+    return status;
+  }
+  return context.fail(
+      make_error(Status::kRemote, 0, "its engine was closed, or its program has removed this one"));
+}
+
 Status Peer::take_messages() {
+  if (leaves()) return Status::kOk;  // there is nobody for them
   return messages_.receive(connection_->rings, handle_,
                            [this](const std::shared_ptr<PeerRequest>& letter) { begin(letter); });
 }

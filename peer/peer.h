@@ -5,7 +5,9 @@
 //   kConnecting   this end dials, or waits for the link that the peer dials
 //   kUp           the link works, perhaps without a rail for a while (link/lifeline)
 //   kGone         it cannot be reached; report() says why, and requests end with that. It may
-//                 be dialed again by its address, or connect by itself
+//                 be dialed again by its address, or connect by itself. Not when leave() was
+//                 called: then its link lives on for kFarewellNs at most, in which the peer learns
+//                 that it ends, and there is no other one
 //
 // Threads: any. One at a time has the lock, and moves the link with the requests that others have
 // handed over. A thread that does not get the lock leaves a mark (missed_) and goes on: the holder
@@ -45,6 +47,7 @@ struct PeerWorld {
   // From now on pollers call the link of this peer so; nullptr: nobody's any more.
   std::function<void(uint64_t tag, Peer* peer)> name;
   std::function<void(std::shared_ptr<Peer>)> attend;  // by the service, at once
+  uint32_t eras = 0;                                  // that have begun; under the engine's lock
 };
 
 class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
@@ -54,17 +57,23 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // After that the service looks at the link now and then for so long, so that the next request
   // need not wake it.
   static constexpr uint64_t kAttendedNs = 1'000'000'000;
+  // Limits the time that the peer has to end the link after leave().
+  static constexpr uint64_t kFarewellNs = 200'000'000;
 
   enum class State : uint8_t { kNew, kConnecting, kUp, kGone };
 
   Peer(PeerWorld& world, const EngineId& id)
       : world_(world),
         id_(id),
-        owner_(world.self, world.proof, world.terms, world.pollers, id),
+        era_(++world.eras),
+        owner_(world.self, world.proof, world.terms, world.pollers, EngineOwner::Wanted{id, era_}),
         messages_(world.messages) {}
   ~Peer() override;
 
   const EngineId& id() const { return id_; }
+  // Another one for each peer that the engine has known, so that the other end can tell whether
+  // this is the peer that it had a link to before.
+  uint32_t era() const { return era_; }
   void set_handle(uint64_t handle) { handle_ = handle; }  // before it has a link
   State state() const { return state_.load(std::memory_order_acquire); }
   // Why it is gone; the rails of its link.
@@ -76,8 +85,8 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   Report report();
 
   // From the program. A link that somebody else has made in this peer's name ends, and one that is
-  // gone may be dialed again.
-  void learn_address(const LinkAddress& address);
+  // gone may be dialed again. False: it has been told to leave.
+  bool learn_address(const LinkAddress& address);
   // An engine that names this proof wants to connect. kCome: nothing is dialed while it does.
   enum class Admission : uint8_t { kCome, kCrossing, kNotTheOne };
   Admission admit(const Nonce& proof);
@@ -86,7 +95,9 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // It has dialed again for this link.
   void resume(const LinkId& link, std::unique_ptr<LifelineStream> stream);
   bool has_link(const LinkId& link);
-  void leave(Error why);  // gone
+  // For good: its requests end, and the peer is told. Whoever calls has it moved until has_left().
+  void leave(Error why);
+  bool has_left();
 
   // Begins the request at once if no other thread moves the peer, else that thread does. Returns as
   // try_move().
@@ -121,6 +132,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
   OutboxPiece fence_record(const RailLife&) override { return {}; }
   Status on_both_fenced(const RailLife& life) override;
+  Status on_farewell(std::span<const std::byte> payload);
 
   class Hold;
 
@@ -149,12 +161,16 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   void await_dialed();
   void await_no_more();
   void step_connector();
-  void set_up(std::unique_ptr<LinkParts> parts);
+  void set_up(std::unique_ptr<LinkParts> parts, uint32_t era_there);
+  bool leaves() const { return leaves_until_ns_ != 0; }
+  void say_farewell();
+  void end_waiting(const Error& why);
   void end(Error why);
   void set_state(State state) { state_.store(state, std::memory_order_release); }
 
   PeerWorld& world_;
   const EngineId id_;
+  const uint32_t era_;
   const EngineOwner owner_;  // of the links that this end dials
   uint64_t handle_ = 0;
   std::atomic<State> state_ = State::kNew;
@@ -175,8 +191,9 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   bool armed_ = false;     // pollers name the link
   bool attended_ = false;  // the service calls serve() again by itself
   uint64_t traffic_ = 0, hot_until_ns_ = 0, attended_until_ns_ = 0;
-  uint64_t links_ = 0;      // that there were
-  uint64_t redial_ns_ = 0;  // kConnecting without a connector: the peer dials until then
+  uint64_t links_ = 0;            // that there were
+  uint64_t redial_ns_ = 0;        // kConnecting without a connector: the peer dials until then
+  uint64_t leaves_until_ns_ = 0;  // 0: leave() was not called
   std::vector<std::shared_ptr<PeerRequest>> waiting_;  // for the link
   Messages messages_;
   Barriers barriers_;

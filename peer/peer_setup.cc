@@ -46,18 +46,20 @@ Peer::Report Peer::report() {
   return report;
 }
 
-void Peer::learn_address(const LinkAddress& address) {
+bool Peer::learn_address(const LinkAddress& address) {
   const Hold hold(*this);
+  if (leaves()) return false;
   address_ = address;
   if (proof_ && !same_nonce(*proof_, nonce_of(address))) {
     take_handed();
     end(make_error(Status::kRemote, 0, "another engine had connected in this peer's name"));
-    messages_.forget_numbers();
-    world_.messages.tagged.drop_of(handle_);
+    messages_.forget_peer(world_.devices.clock().now_ns());
+    world_.messages.drop_of(handle_);
     proof_.reset();
   }
   if (state() == State::kGone) set_state(State::kNew);
   await_no_more();  // the engine that is dialing may have another address
+  return true;
 }
 
 // The first to come is believed, until its address is known. Where both ends dial at the same time
@@ -73,7 +75,7 @@ Peer::Admission Peer::admit(const Nonce& proof) {
 
 bool Peer::has_link(const LinkId& link) {
   const Hold hold(*this);
-  return connection_ != nullptr && connection_->id == link &&
+  return connection_ != nullptr && !leaves() && connection_->id == link &&
          connection_->link.status() == Status::kOk;
 }
 
@@ -84,14 +86,37 @@ void Peer::resume(const LinkId& link, std::unique_ptr<LifelineStream> stream) {
   world_.attend(shared_from_this());
 }
 
+// Requests that wait end now, and those that move with their last transfers.
 void Peer::leave(Error why) {
   const Hold hold(*this);
-  take_handed();
-  end(std::move(why));
+  if (leaves()) return;
+  move();  // takes what has come
+  leaves_until_ns_ = world_.devices.clock().now_ns() + kFarewellNs;
+  address_.reset();
+  connector_.reset();
+  crossed_.reset();
+  gone_ = std::move(why);
+  if (connection_ == nullptr) return end(gone_);
+  set_state(State::kGone);
+  connection_->mover.give_all_up(gone_);
+  end_waiting(gone_);
+  say_farewell();
+}
+
+bool Peer::has_left() {
+  const Hold hold(*this);
+  return leaves() && connection_ == nullptr;
+}
+
+void Peer::say_farewell() {
+  connection_->link.context().expect_end();
+  connection_->records.send(RecordKind::kFarewell, bytes_of(connection_->rings.taken()));
+  connection_->link.post_more();
 }
 
 void Peer::connect() {
   const Hold hold(*this);
+  if (leaves()) return;
   if (state() == State::kGone && address_) set_state(State::kNew);
   dial();
 }
@@ -123,23 +148,25 @@ void Peer::await_no_more() {
 
 void Peer::attach(std::unique_ptr<LinkParts> parts) {
   const Hold hold(*this);
+  const EngineWords words = EngineWords::unpack(parts->words);
+  // This peer was removed after that one was let in, or another peer of that engine has come since.
+  if (leaves() || words.to_era != era_ || words.from_era < messages_.era()) return;
   // The address may have become known after the peer was let in.
-  const Nonce proof = EngineWords::unpack(parts->words).proof;
-  if (address_ && !same_nonce(proof, nonce_of(*address_))) return await_no_more();
-  proof_ = proof;
+  if (address_ && !same_nonce(words.proof, nonce_of(*address_))) return await_no_more();
+  proof_ = words.proof;
   if (connector_ != nullptr && world_.self < id_) {
     crossed_ = std::move(parts);
     return;
   }
-  set_up(std::move(parts));
+  set_up(std::move(parts), words.from_era);
 }
 
-void Peer::set_up(std::unique_ptr<LinkParts> parts) {
+void Peer::set_up(std::unique_ptr<LinkParts> parts, uint32_t era_there) {
   SLIME_CHECK(lock_.held());
   connector_.reset();
   drop_connection();
   gone_ = {Status::kOk, 0, {}};
-  messages_.on_new_link(++links_);
+  messages_.on_new_link(++links_, era_there, world_.devices.clock().now_ns());
   connection_ = std::make_unique<Connection>(world_, std::move(*parts), messages_, links_);
   connection_->link.serve(*this);
   world_.name(connection_->link.context().tag, this);
@@ -159,7 +186,8 @@ void Peer::drop_connection() {
   connection_.reset();
   armed_ = false;
   for (auto& request : requests) {
-    if (request->given_up()) {
+    if (request->given_up() || leaves()) {
+      request->give_up(gone_);
       messages_.after(request, now_ns);
     } else {
       request->restart();
@@ -173,11 +201,15 @@ void Peer::step_connector() {
   if (!parts && parts.error().what.find(kCrossing) != std::string::npos) {
     return await_dialed();
   }
-  if (!parts && crossed_ != nullptr) return set_up(std::move(crossed_));
+  if (!parts && crossed_ != nullptr) {
+    const uint32_t era_there = EngineWords::unpack(crossed_->words).from_era;
+    return set_up(std::move(crossed_), era_there);
+  }
   if (!parts) return end(std::move(parts.error()));
   if (*parts == nullptr) return;
   crossed_until_ns_ = world_.devices.clock().now_ns() + kAwaitNs;
-  set_up(std::move(*parts));
+  const uint32_t era_there = EngineWords::unpack((*parts)->words).to_era;
+  set_up(std::move(*parts), era_there);
 }
 
 // The peer has the other link by now: it does not take the end of this one for the end of all.
@@ -189,16 +221,13 @@ void Peer::drop_crossed() {
 void Peer::give_link_up() {
   SLIME_INFO("peer %s: a request that is overdue or cancelled does not end; the link is given up",
              connection_->link.context().peer.c_str());
+  if (leaves()) return end(gone_);
   drop_connection();
   set_state(State::kNew);
   if (wants_link()) dial();
 }
 
-void Peer::end(Error why) {
-  SLIME_CHECK(lock_.held());
-  connector_.reset();
-  crossed_.reset();
-  drop_connection();
+void Peer::end_waiting(const Error& why) {
   const uint64_t now_ns = world_.devices.clock().now_ns();
   for (const auto& request : std::exchange(waiting_, {})) {
     request->give_up(why);
@@ -208,9 +237,18 @@ void Peer::end(Error why) {
     request->give_up(why);
     request->end(now_ns);
   }
-  gone_ = std::move(why);
+  messages_.end(handle_, why, now_ns);
+}
+
+// One that leaves has its reason already.
+void Peer::end(Error why) {
+  SLIME_CHECK(lock_.held());
+  connector_.reset();
+  crossed_.reset();
+  drop_connection();
+  if (!leaves()) gone_ = std::move(why);
   set_state(State::kGone);
-  messages_.end(handle_, gone_, now_ns);
+  end_waiting(gone_);
 }
 
 }  // namespace slime

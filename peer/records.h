@@ -17,6 +17,7 @@ namespace slime {
 enum class RecordKind : uint16_t {
   kWantKeys = 1,  // peer/keys.h
   kKeys,
+  kFarewell,  // payload: Rings::Counts; the sender has done with the link
 };
 
 class Records {

@@ -88,6 +88,9 @@ class Ring final : private WorkOwner {
   void take();
   void refuse();
   bool refusal_seen() const { return refusal_ == Refusal::kSeen; }
+  uint32_t taken() const { return taken_; }  // slots
+  // The peer has taken so many, as the count that it sends would say.
+  Status on_taken(uint32_t count) { return on_count(count); }
 
   // Submits what waits, as far as rails have room.
   void move();

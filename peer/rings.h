@@ -2,6 +2,7 @@
 // others.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "peer/ring.h"
@@ -22,6 +23,19 @@ struct Rings {
 
   void move() {
     for (Ring* ring : all()) ring->move();
+  }
+  // How many slots of each one this end has taken.
+  using Counts = std::array<uint32_t, kCount>;
+  Counts taken() {
+    Counts counts = {};
+    std::ranges::transform(all(), counts.begin(), [](const Ring* ring) { return ring->taken(); });
+    return counts;
+  }
+  Status on_taken(const Counts& counts) {
+    for (size_t i = 0; i < kCount; ++i) {
+      if (const Status status = all()[i]->on_taken(counts[i]); status != Status::kOk) return status;
+    }
+    return Status::kOk;
   }
   void count_again() {
     for (Ring* ring : all()) ring->count_again();

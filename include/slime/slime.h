@@ -161,7 +161,8 @@ enum { SLIME_LOG_WARN = 0, SLIME_LOG_INFO = 1, SLIME_LOG_TRACE = 2 };
 typedef void (*slime_log_callback)(void* user, int level, const char* text);
 int slime_set_log(slime_log_callback callback, void* user, int level);
 
-/* Requests that are open end. No other call of the engine may be under way or follow. */
+/* Requests that are open end, and the peers learn of it, within 1 s. No other call of the engine
+ * may be under way or follow. */
 int slime_close(slime_engine* engine);
 /* Where this engine is, for slime_add_peer() elsewhere. *bytes: how many `blob` has room for, then
  * how many were written. A program that has these bytes can connect. */
@@ -172,6 +173,11 @@ int slime_add_peer(slime_engine* engine, const void* blob, size_t bytes, slime_p
 /* Connects now, and not at the first request; also a peer that is gone. SLIME_AGAIN: not within
  * this time; < 0: no limit but that of the set-up. */
 int slime_connect(slime_engine* engine, slime_peer peer, int64_t timeout_ns);
+/* Its requests end with an error, within 1 s, and the peer's engine learns that the link has ended.
+ * The handles of the peer and of its regions are refused from now on; what has come from it and was
+ * not fetched or received is dropped. That engine may be added again, or connect again, as another
+ * peer: what the two told each other before is forgotten at both ends. Never blocks. */
+int slime_remove_peer(slime_engine* engine, slime_peer peer);
 int slime_peer_state(slime_engine* engine, slime_peer peer, slime_peer_info* info);
 
 /* `memory` NULL: peers may read and write. The memory stays mapped until slime_deregister() has

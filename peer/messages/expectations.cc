@@ -72,6 +72,11 @@ void Expectations::end_of(uint64_t peer, const Error& why) {
   end_those(why, [peer](const Open& one) { return one.peer == peer; });
 }
 
+void Expectations::drop_of(uint64_t peer) {
+  const std::lock_guard lock(mutex_);
+  kept_.erase(peer);
+}
+
 template <typename Which>
 void Expectations::end_those(const Error& why, Which which) {
   std::unique_lock lock(mutex_);

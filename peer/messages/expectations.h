@@ -34,6 +34,7 @@ class Expectations {
   // These end: this one, or those of this peer alone.
   void end(const PeerRequest* request, const Error& why);
   void end_of(uint64_t peer, const Error& why);
+  void drop_of(uint64_t peer);  // it is not known any more: what has come of it
 
  private:
   struct Open {

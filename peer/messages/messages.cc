@@ -61,14 +61,17 @@ void Messages::end(uint64_t peer, const Error& why, uint64_t now_ns) {
   for (const uint64_t nonce : to_.tagged.end_of(peer, why)) answer(nonce, false);
 }
 
-void Messages::on_new_link(uint64_t number) {
+void Messages::on_new_link(uint64_t number, uint32_t era, uint64_t now_ns) {
+  if (era != era_) forget_peer(now_ns);
   link_ = number;
+  era_ = era;
   for (MessageSender* to : senders()) to->on_new_link();
   letters_.on_new_link();
 }
 
-void Messages::forget_numbers() {
-  for (MessageSender* to : senders()) to->forget_numbers();
+void Messages::forget_peer(uint64_t now_ns) {
+  era_ = 0;
+  for (MessageSender* to : senders()) to->forget_numbers(now_ns);
   for (MessageReceiver* from : {&events_from_, &notices_from_, &tagged_from_}) {
     from->forget_numbers();
   }

@@ -31,6 +31,13 @@ class Messages {
     Notices& notices;
     Tagged& tagged;
     MakeRegion make_region;
+
+    // The peer is not known any more, or was another one: what has come of it and waits.
+    void drop_of(uint64_t peer) const {
+      expectations.drop_of(peer);
+      notices.drop_of(peer);
+      tagged.drop_of(peer);
+    }
   };
   explicit Messages(const To& to) : to_(to) {}
 
@@ -54,8 +61,12 @@ class Messages {
     notices_.end_taken(rings.notices, now_ns);
     tagged_.end_taken(rings.tagged, now_ns);
   }
-  void on_new_link(uint64_t number);  // of the link, among all of this peer
-  void forget_numbers();
+  // `number`: of the link, among all of this peer. `era`: of its other end (EngineWords). In
+  // another era than that of the link before, the peer does not know what came before.
+  void on_new_link(uint64_t number, uint32_t era, uint64_t now_ns);
+  uint32_t era() const { return era_; }
+  // Another engine may have the numbers.
+  void forget_peer(uint64_t now_ns);
   void add_open(Requests* to) const {
     for (const MessageSender* from : {&events_, &notices_, &tagged_}) from->add_open(to);
   }
@@ -82,6 +93,7 @@ class Messages {
   MessageReceiver events_from_, notices_from_, tagged_from_;
   LetterReader letters_;
   uint64_t link_ = 0;              // the number of the newest
+  uint32_t era_ = 0;               // of its other end; 0: no link yet
   uint64_t look_ns_ = UINT64_MAX;  // when expire() looks at all of them
 };
 

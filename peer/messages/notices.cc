@@ -35,4 +35,10 @@ std::vector<Notice> Notices::fetch(size_t most, std::vector<uint64_t>* peers) {
   return fetched;
 }
 
+void Notices::drop_of(uint64_t peer) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(here_, [peer](const Notice& notice) { return notice.peer == peer; });
+  shares_.erase(peer);
+}
+
 }  // namespace slime

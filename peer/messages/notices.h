@@ -33,6 +33,7 @@ class Notices {
   void put(Notice notice);
   // The oldest, `most` at most, and the peers that were refused room and have it again.
   std::vector<Notice> fetch(size_t most, std::vector<uint64_t>* peers);
+  void drop_of(uint64_t peer);  // it is not known any more
 
  private:
   struct Share {

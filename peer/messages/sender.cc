@@ -149,8 +149,17 @@ uint64_t MessageSender::give_up(uint64_t now_ns, const Error* why) {
   return first_ns;
 }
 
-void MessageSender::forget_numbers() {
-  // Also what this engine would have said to the other one.
+void MessageSender::forget_numbers(uint64_t now_ns) {
+  const Error why = make_error(Status::kRemote, 0,
+                               "the peer has removed this engine, or was another one; it may have "
+                               "taken the message");
+  const auto end_it = [&](Entry& entry) {
+    if (entry.request != nullptr) give_up(entry, now_ns, &why);
+  };
+  std::for_each_n(messages_.begin(), written_, end_it);
+  std::ranges::for_each(fetching_, end_it);
+  fetching_.clear();
+  // Also what this engine would have said to it.
   std::erase_if(messages_, [](const Entry& entry) { return entry.request == nullptr; });
   first_ = 0;
   written_ = in_ring_ = 0;

@@ -47,8 +47,9 @@ class MessageSender {
   void fetched(uint64_t nonce, bool read, uint64_t now_ns);
   // The nonces of letters that were given up when the peer had taken them, or may have.
   std::vector<uint64_t> take_withdrawn() { return std::exchange(withdrawn_, {}); }
-  // Another engine than the one that counted the numbers is at the other end.
-  void forget_numbers();
+  // The peer that counted the numbers is not there any more. What it has, or may have, ends with an
+  // error; the others get new numbers.
+  void forget_numbers(uint64_t now_ns);
   bool idle() const { return open_ == 0; }
   size_t waiting() const { return messages_.size(); }  // for the peer to take them
   void add_open(Requests* to) const;                   // of the program

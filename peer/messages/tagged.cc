@@ -96,6 +96,7 @@ void Tagged::withdrawn(uint64_t peer, uint64_t nonce) {
 void Tagged::drop_of(uint64_t peer) {
   const std::lock_guard lock(mutex_);
   drop([peer](const TaggedMessage& one) { return one.peer == peer; });
+  waiting_.erase(peer);
 }
 
 template <typename Which>

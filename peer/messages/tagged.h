@@ -68,7 +68,7 @@ class Tagged {
   // of these.
   std::vector<uint64_t> end_of(uint64_t peer, const Error& why);
   void withdrawn(uint64_t peer, uint64_t nonce);  // its sender has given up this letter
-  void drop_of(uint64_t peer);                    // another engine had come in this peer's name
+  void drop_of(uint64_t peer);                    // it is not known any more
 
  private:
   template <typename Which>

@@ -60,7 +60,7 @@ SLIME_FUZZ_TARGET(peer_blobs, input) {
     }
     default: {
       const std::vector<Poller*> none;
-      const EngineOwner owner({}, {}, {}, none, EngineId{});
+      const EngineOwner owner({}, {}, {}, none, EngineOwner::Wanted{});
       const auto offer = any<OwnerWords>(input);
       const auto answer = owner.answer(offer);
       FUZZ_CHECK(!answer || owner.channel_depth(*answer) > 0);

@@ -29,7 +29,7 @@ class Impostor {
   Result<std::unique_ptr<LinkParts>> connect(const EngineAddress& target, const EngineId& name,
                                              const Nonce& proof) {
     const std::vector<Poller*> none;
-    const EngineOwner owner(name, proof, {}, none, target.engine);
+    const EngineOwner owner(name, proof, {}, none, EngineOwner::Wanted{target.engine, 1});
     auto connector = LinkConnector::open(*devices_, 0, target.listener, owner, kNoTrafficClass);
     if (!connector) return fail(std::move(connector.error()));
     const uint64_t end_ns = steady_now_ns() + 60'000'000'000;

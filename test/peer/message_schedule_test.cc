@@ -1,7 +1,7 @@
 // Random lives of two engines that tell each other messages, as many as fit into the time of a
-// test: rails die and return, links are replaced, receivers refuse messages or take them
-// later, requests are given up. Each message is taken once, in order, or its request says why not.
-// A violation prints its seed:
+// test: rails die and return, links are replaced, engines remove each other, receivers refuse
+// messages or take them later, requests are given up. Each message is taken once, in order, or its
+// request says why not. A violation prints its seed:
 //   SLIME_SEED=n build/test/peer --gtest_filter=MessageSchedules.*
 // and SLIME_SCHEDULES=m runs m of them, from that seed on.
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ struct Stream {
 };
 
 struct Totals {
-  uint64_t schedules = 0, messages = 0, taken = 0, refused = 0, given_up = 0;
+  uint64_t schedules = 0, messages = 0, taken = 0, refused = 0, given_up = 0, removals = 0;
 };
 
 class World {
@@ -94,8 +94,31 @@ class World {
       if (wanted_ > 0 && life.chance(40)) send(side);
       if (life.chance(80)) move(side);
     }
-    if (life.pass()) make_link();
+    if (life.pass()) {
+      if (life.chance(20)) remove(life.below(2));
+      make_link();
+    }
     if (life.network.now_ns() > kDeadlineNs) violation_ = "a message hangs";
+  }
+
+  // This side has removed the other one, which learns that with the next link.
+  void remove(size_t side) {
+    const uint64_t now_ns = life.network.now_ns();
+    for (size_t i = 0; i < 2; ++i) {
+      Stream& to = streams_[side][i];
+      give_up(to);
+      to.sender = {};
+      to.receiver.forget_numbers();
+      Stream& from = streams_[1 - side][i];
+      from.receiver.forget_numbers();
+      std::vector<Sent*> open;
+      for (Sent& sent : from.sent) {
+        if (!sent.request->done()) open.push_back(&sent);
+      }
+      from.sender.forget_numbers(now_ns);
+      for (Sent* sent : open) sent->given_up |= sent->request->done();
+    }
+    ++totals.removals;
   }
 
   void send(size_t side) {
@@ -198,14 +221,16 @@ TEST(MessageSchedules, EachMessageIsTakenOnceOrItsRequestSaysWhyNot) {
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   const Totals& all = world.totals;
   std::printf(
-      "%llu schedules, %llu messages, %llu taken, %llu refused, %llu given up, %llu rails "
-      "made to die, %llu links\n",
+      "%llu schedules, %llu messages, %llu taken, %llu refused, %llu given up, %llu removals, "
+      "%llu rails made to die, %llu links\n",
       number(all.schedules), number(all.messages), number(all.taken), number(all.refused),
-      number(all.given_up), number(world.life.deaths), number(world.life.links));
+      number(all.given_up), number(all.removals), number(world.life.deaths),
+      number(world.life.links));
   if (all.schedules < 1000) return;
   EXPECT_GT(all.taken, all.schedules);
   EXPECT_GT(all.refused, all.schedules / 10);
   EXPECT_GT(all.given_up, all.schedules / 10);
+  EXPECT_GT(all.removals, all.schedules / 10);
   EXPECT_GT(world.life.deaths, all.schedules / 2);
   EXPECT_GT(world.life.links, all.schedules);
 }

@@ -81,7 +81,7 @@ class World {
  private:
   void make_link() {
     ++links_;
-    for (auto& side : sides_) side->messages.on_new_link(links_);
+    for (auto& side : sides_) side->messages.on_new_link(links_, 1, life.network.now_ns());
     life.make_link();
   }
 

@@ -57,6 +57,9 @@ struct TestEngine {
     EXPECT_EQ(slime_import(engine, peer, region.data(), &remote), SLIME_OK) << slime_last_error();
     return remote;
   }
+  void remove(slime_peer peer) {
+    EXPECT_EQ(slime_remove_peer(engine, peer), SLIME_OK) << slime_last_error();
+  }
   slime_peer_info info(slime_peer peer) {
     slime_peer_info info = SLIME_PEER_INFO_INIT;
     EXPECT_EQ(slime_peer_state(engine, peer, &info), SLIME_OK) << slime_last_error();

@@ -1,0 +1,125 @@
+// The peers of an engine: how they become known, and how they are removed.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "peer/engine.h"
+
+namespace slime {
+
+// The peer with this id, which is made if it is not known.
+std::shared_ptr<Peer> Engine::peer_with_id(const EngineId& id, uint64_t* handle) {
+  const std::lock_guard lock(mutex_);
+  return find_or_make(id, handle);
+}
+
+std::shared_ptr<Peer> Engine::find_or_make(const EngineId& id, uint64_t* handle) {
+  const auto found = std::ranges::find(by_id_, id, [](const auto& entry) { return entry.first; });
+  if (found != by_id_.end()) {
+    *handle = found->second;
+    return handles_.find(*handle);
+  }
+  auto peer = std::make_shared<Peer>(*world_, id);
+  *handle = add_peer(peer);
+  by_id_.emplace_back(id, *handle);
+  return peer;
+}
+
+uint64_t Engine::add_peer(const std::shared_ptr<Peer>& peer) {
+  const uint64_t handle = handles_.add(peer);
+  peer->set_handle(handle);
+  return handle;
+}
+
+std::shared_ptr<Peer> Engine::peer_with_tag(uint64_t tag) {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_tag_.find(tag);
+  return found != by_tag_.end() ? found->second.lock() : nullptr;
+}
+
+bool Engine::accept(std::vector<std::shared_ptr<Peer>>* came) {
+  for (;;) {
+    auto parts = listener_->accept();
+    if (!parts) {
+      const bool ordinary = parts.error().what.find(kCrossing) != std::string::npos;
+      log::write(ordinary ? log::Level::kInfo : log::Level::kWarn, __FILE__, __LINE__, "%s",
+                 parts.error().what.c_str());
+      return listener_->busy();
+    }
+    if (*parts == nullptr) return listener_->busy();
+    uint64_t handle = 0;
+    const EngineId from = EngineWords::unpack((*parts)->words).from;
+    const auto peer = from == id_ ? itself() : peer_with_id(from, &handle);
+    peer->attach(std::move(*parts));
+    came->push_back(peer);
+  }
+}
+
+// What comes from this engine comes from the peer that the program knows.
+std::shared_ptr<Peer> Engine::itself() {
+  const std::lock_guard lock(mutex_);
+  uint64_t handle = 0;
+  (void)find_or_make(id_, &handle);
+  if (itself_ == nullptr) {
+    itself_ = std::make_shared<Peer>(*world_, id_);
+    itself_handle_ = add_peer(itself_);
+    itself_->set_handle(handle);
+  }
+  return itself_;
+}
+
+std::shared_ptr<Peer> Engine::listening_end_of(uint64_t handle) {
+  const auto peer = handles_.find(handle);
+  const std::lock_guard lock(mutex_);
+  return peer != nullptr && peer->id() == id_ ? itself_ : nullptr;
+}
+
+Result<uint64_t> Engine::add_peer(std::span<const std::byte> blob) {
+  auto address = unpack_engine(blob);
+  if (!address) return fail(std::move(address.error()));
+  for (;;) {
+    uint64_t handle = 0;
+    const auto peer = peer_with_id(address->engine, &handle);
+    if (peer->learn_address(address->listener)) return handle;  // else another thread removes it
+  }
+}
+
+Result<void> Engine::remove_peer(uint64_t handle) {
+  const auto removed = take_out(handle);
+  if (removed.empty()) return fail(Status::kInvalid, "no such peer (any more)");
+  for (const auto& peer : removed) {
+    peer->leave(make_error(Status::kRemote, 0, "this program has removed the peer"));
+    service_->attend(peer);
+  }
+  world_->messages.drop_of(handle);
+  return {};
+}
+
+// Both ends of a link to this engine itself.
+std::vector<std::shared_ptr<Peer>> Engine::take_out(uint64_t handle) {
+  const std::lock_guard lock(mutex_);
+  if (handle == itself_handle_) return {};
+  auto peer = handles_.remove(handle);
+  if (peer == nullptr) return {};
+  std::erase_if(by_id_, [handle](const auto& entry) { return entry.second == handle; });
+  std::vector<std::shared_ptr<Peer>> removed = {std::move(peer)};
+  if (removed.front()->id() == id_ && itself_ != nullptr) {
+    (void)handles_.remove(std::exchange(itself_handle_, 0));
+    removed.push_back(std::move(itself_));
+  }
+  return removed;
+}
+
+Result<uint64_t> Engine::import(uint64_t peer, std::span<const std::byte> blob) {
+  auto address = unpack_region(blob);
+  if (!address) return fail(std::move(address.error()));
+  const auto owner = known_peer(peer);
+  if (!owner) return fail(owner.error());
+  if ((*owner)->id() != address->engine) {
+    return fail(Status::kInvalid, "this region is of another engine than that peer");
+  }
+  return remotes_.add(
+      std::make_shared<Imported>(Imported{peer, std::make_shared<Remote>(*address)}));
+}
+
+}  // namespace slime
