@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <span>
 #include <thread>
@@ -55,6 +56,7 @@ class OtherProcess {
       : address(address_bytes(settings)), region(SLIME_REGION_BYTES), memory_(bytes, 'x') {
     int ends[2];
     EXPECT_EQ(::pipe(ends), 0);
+    (void)std::fflush(nullptr);  // or both print what is in the buffers
     pid_ = ::fork();
     if (pid_ == 0) serve(ends[1], settings);
     ::close(ends[1]);

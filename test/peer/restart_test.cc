@@ -1,6 +1,7 @@
 // A peer that is killed, closed or stopped and started again, while requests to it and to another
 // peer go on. SLIME_RESTARTS=n restarts it so often.
 #include <dirent.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -31,9 +32,10 @@ enum class Command : char { kKill, kClose };
 // A process that makes others with an engine, one after the other: this one has threads later.
 class Restarter {
  public:
-  explicit Restarter(const std::vector<char>& an_address) : address(an_address) {
+  explicit Restarter(size_t address_bytes) : address(address_bytes) {
     int ends[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    (void)std::fflush(nullptr);  // or both print what is in the buffers
     pid_ = ::fork();
     if (pid_ == 0) {
       ::close(ends[0]);
@@ -55,6 +57,8 @@ class Restarter {
   // Of the next one.
   void receive() {
     for (auto* blob : {&address, &region}) {
+      pollfd one = {socket_, POLLIN, 0};
+      ASSERT_EQ(::poll(&one, 1, 60'000), 1) << "the other process makes no engine";
       EXPECT_EQ(::read(socket_, blob->data(), blob->size()), static_cast<ssize_t>(blob->size()));
     }
   }
@@ -106,7 +110,8 @@ size_t open_files() {
 }
 
 TEST(Restarts, RequestsEndAndOthersGoOn) {
-  Restarter restarter(TestEngine().address());  // these first: this process has one thread
+  const size_t address_bytes = TestEngine().address().size();
+  Restarter restarter(address_bytes);  // these first: this process has one thread until then
   OtherProcess steady(kBytes);
   std::vector<char> mine(kBytes, 'a'), also_mine(kBytes, 'b');
   TestEngine here;
