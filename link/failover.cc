@@ -27,7 +27,8 @@ Error with_carrier(LinkRail& rail, Error why) {
 
 Status Failover::fail_rail(size_t i, Error why) {
   LinkRail& rail = rails_[i];
-  if (rails_.context().ends()) return rails_.context().fail(std::move(why));
+  if (rails_.context().ends() && rails_.up_count() == 1)
+    return rails_.context().fail(std::move(why));
   why = with_carrier(rail, std::move(why));
   const uint64_t lived_ns = rails_.clock().now_ns - rail.life.since_ns();
   if (lived_ns >= kStableLifePauses * rails_.context().rail_retry_ns) rail.retry.start_again();

@@ -66,10 +66,6 @@ Status Link::progress() {
   return rails_.up_count() < rails_.count() ? rejoin_.progress() : Status::kOk;
 }
 
-bool Link::may_lose_rail() const {
-  return context_.rail_retry_ns > 0 && (rails_.up_count() > 1 || lifeline_.enabled());
-}
-
 Status Link::fence_rail(size_t i, const char* why) {
   SLIME_CHECK(rails_[i].up() && may_lose_rail());
   rails_[i].is_sound = true;

@@ -73,7 +73,7 @@ class Link final : private CompletionSink {
   // on, nor of the peer when it has the notice. The rail returns.
   Status fence_rail(size_t rail, const char* why);
   // The link can do without it until it returns.
-  bool may_lose_rail() const;
+  bool may_lose_rail() const { return lifeline_.enabled(); }
   // Posts works that were submitted since the poll of progress().
   void post_more();
   // Fails the link when nothing has happened on it for the request time-out, or when the peer's

@@ -51,7 +51,7 @@ class LinkContext {
     failure_.what = "peer " + peer + ", device " + device_name() + ": " + failure_.what;
     return failure_.status;
   }
-  // The end of the link is near: a rail that fails now is no failure to report or to mend.
+  // The end of the link is near: it ends with its last rail, lifeline or not.
   void expect_end() { ends_ = true; }
   bool ends() const { return ends_; }
   Status fail_protocol(const char* what) {

@@ -31,6 +31,7 @@ Status Rejoin::progress() {
     LinkRail& rail = rails_[i];
     if (path_.usable()) repeat_lost_message(i);
     if (rail.carrier.take_return() && !rail.up()) may_work_again(i);
+    warn_of_lasting(i);
     if (rail.life.state() == RailState::kDown && path_.usable() &&
         std::exchange(rail.is_sound, false)) {
       may_work_again(i);
@@ -152,7 +153,7 @@ Status Rejoin::on_fence_notice(const RailLife& life) {
   LinkRail& rail = rails_[life.rail];
   if (life.epoch != rail.life.epoch()) return on_skipped(life);
   if (!rail.life.note_peer_fenced()) return Status::kOk;  // repeated
-  rail.is_sound |= life.is_sound;
+  rail.is_sound |= life.is_sound && !rail.life.dead();
   if (rail.life.state() == RailState::kJoining) return give_up(life.rail, "the peer gave up");
   return failover_.on_peer_fenced(life.rail);
 }
@@ -199,6 +200,18 @@ void Rejoin::end_skipped(size_t i) {
   failover_.send_notice(i);
 }
 
+// Nobody was warned of a rail that was sound. Now it is an outage.
+void Rejoin::warn_of_lasting(size_t i) {
+  LinkRail& rail = rails_[i];
+  const bool known = !rail.outage.empty() || !rail.down_because.empty() || !rail.life.was_up();
+  const uint64_t down_ns = rails_.clock().now_ns - rail.life.since_ns();
+  if (rail.up() || known || down_ns < times::kLastingOutage || !failover_.begin_outage(i)) return;
+  const LinkContext& context = rails_.context();
+  SLIME_WARN("peer %s, device %s: rail %s has not returned for %.0f s, although it was sound",
+             context.peer.c_str(), context.device_name(), rail.name(),
+             static_cast<double>(down_ns) * 1e-9);
+}
+
 // Only the active end begins tries. The next one is due at once, or when the least pause is over.
 void Rejoin::try_soon(size_t i) {
   LinkRail& rail = rails_[i];
@@ -242,10 +255,7 @@ Status Rejoin::step(size_t i) {
 Status Rejoin::give_up(size_t i, const std::string& why) {
   LinkRail& rail = rails_[i];
   const LinkContext& context = rails_.context();
-  // Nobody was warned of a rail that was sound.
-  const bool first = rail.life.was_up() && rail.outage.empty() && failover_.begin_outage(i);
-  log::write(first ? log::Level::kWarn : log::Level::kInfo, __FILE__, __LINE__,
-             "peer %s, device %s: rail %s does not return yet: %s", context.peer.c_str(),
+  SLIME_INFO("peer %s, device %s: rail %s does not return yet: %s", context.peer.c_str(),
              context.device_name(), rail.name(), why.c_str());
   rail.life.give_up();
   if (const Status status = failover_.fence(i); status != Status::kOk) return status;

@@ -59,6 +59,7 @@ class Rejoin final : private WorkOwner {
   void end_skipped(size_t rail);
   void try_soon(size_t rail);
   void may_work_again(size_t rail);
+  void warn_of_lasting(size_t rail);
   Status step(size_t rail);
   Status give_up(size_t rail, const std::string& why);
   void bring_up(size_t rail);

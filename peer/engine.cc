@@ -167,10 +167,11 @@ Engine::~Engine() {
   if (service_ != nullptr) service_->stop();
   service_.reset();
   listener_.reset();
-  const auto peers = handles_.all();
+  auto peers = handles_.all();
   for (const auto& peer : peers) {
     peer->leave(make_error(Status::kRemote, 0, "the engine was closed"));
   }
+  peers.insert(peers.end(), leaving_.begin(), leaving_.end());
   const auto has_left = [](const std::shared_ptr<Peer>& peer) {
     (void)peer->try_move();
     return peer->has_left();

@@ -123,6 +123,7 @@ class Engine final : private ServiceHost {
   void move_or_expire(const Submitted& submitted);
   void end_posted(const Submitted& submitted, const Error& why);
   void end_if_gone(const std::shared_ptr<Peer>& peer, const Submitted& posted);
+  void read_letter_of(uint64_t sender, const std::shared_ptr<PeerRequest>& request);
   void attend(std::span<const uint64_t> peers);
   Result<std::shared_ptr<Peer>> known_peer(uint64_t peer) const;
   Result<std::shared_ptr<Peer>> peer_or_any(uint64_t peer) const;  // nullptr: any
@@ -133,10 +134,13 @@ class Engine final : private ServiceHost {
                                               std::shared_ptr<void> keeps);
   uint64_t add_peer(const std::shared_ptr<Peer>& peer);
   std::vector<std::shared_ptr<Peer>> take_out(uint64_t peer);
+  std::vector<std::shared_ptr<Peer>> leaving(const EngineId& id) const;  // under mutex_
   std::shared_ptr<Peer> itself();
   // Of the link to this engine itself; nullptr: of another peer.
   std::shared_ptr<Peer> listening_end_of(uint64_t peer);
   std::shared_ptr<Peer> peer_with_id(const EngineId& id, uint64_t* handle);
+  // Of a link that has come; nullptr: the peer was removed since.
+  std::shared_ptr<Peer> peer_that_let_in(const EngineWords& words);
   std::shared_ptr<Peer> find_or_make(const EngineId& id, uint64_t* handle);  // under mutex_
 
   std::vector<std::shared_ptr<Peer>> peers() override { return handles_.all(); }
@@ -169,6 +173,7 @@ class Engine final : private ServiceHost {
   std::unordered_map<uint64_t, std::shared_ptr<const std::atomic<bool>>> draining_;  // regions
   std::shared_ptr<Peer> itself_;  // the end that listens of a link to this engine itself
   uint64_t itself_handle_ = 0;    // no program has it
+  std::vector<std::shared_ptr<Peer>> leaving_;  // removed, and perhaps not gone yet
 
   std::unique_ptr<Service> service_;  // last: it ends first
 };

@@ -161,16 +161,21 @@ Result<uint64_t> Engine::receive(const Wanted& wanted, std::span<std::byte> room
   if (!message) {
     end_if_gone(*peer, submitted);
   } else if (deliver(*message, receive, world_->messages.make_region)) {
-    // The end of the link from which the message came.
-    auto from = listening_end_of(message->peer);
-    if (from == nullptr) from = handles_.find(message->peer);
-    if (from == nullptr) {
-      submitted.request->give_up(make_error(Status::kRemote, 0, "its sender was removed"));
-      submitted.request->end(steady_now_ns());
-    } else if (!from->submit(submitted.request))
-      service_->attend(std::move(from));
+    read_letter_of(message->peer, submitted.request);
   }
   return handle;
+}
+
+// Over the end of the link from which the message came.
+void Engine::read_letter_of(uint64_t sender, const std::shared_ptr<PeerRequest>& request) {
+  auto from = listening_end_of(sender);
+  if (from == nullptr) from = handles_.find(sender);
+  if (from != nullptr) {
+    if (!from->submit(request)) service_->attend(std::move(from));
+    return;
+  }
+  request->give_up(make_error(Status::kRemote, 0, "its sender was removed"));
+  request->end(steady_now_ns());
 }
 
 }  // namespace slime

@@ -19,7 +19,7 @@ std::shared_ptr<Peer> Engine::find_or_make(const EngineId& id, uint64_t* handle)
     *handle = found->second;
     return handles_.find(*handle);
   }
-  auto peer = std::make_shared<Peer>(*world_, id);
+  auto peer = std::make_shared<Peer>(*world_, id, leaving(id));
   *handle = add_peer(peer);
   by_id_.emplace_back(id, *handle);
   return peer;
@@ -47,12 +47,26 @@ bool Engine::accept(std::vector<std::shared_ptr<Peer>>* came) {
       return listener_->busy();
     }
     if (*parts == nullptr) return listener_->busy();
-    uint64_t handle = 0;
-    const EngineId from = EngineWords::unpack((*parts)->words).from;
-    const auto peer = from == id_ ? itself() : peer_with_id(from, &handle);
+    const auto peer = peer_that_let_in(EngineWords::unpack((*parts)->words));
+    if (peer == nullptr) continue;
     peer->attach(std::move(*parts));
     came->push_back(peer);
   }
+}
+
+std::shared_ptr<Peer> Engine::peer_that_let_in(const EngineWords& words) {
+  const std::lock_guard lock(mutex_);
+  if (words.from == id_) return itself_;
+  const auto found =
+      std::ranges::find(by_id_, words.from, [](const auto& entry) { return entry.first; });
+  return found != by_id_.end() ? handles_.find(found->second) : nullptr;
+}
+
+std::vector<std::shared_ptr<Peer>> Engine::leaving(const EngineId& id) const {
+  std::vector<std::shared_ptr<Peer>> all;
+  std::ranges::copy_if(leaving_, std::back_inserter(all),
+                       [&](const auto& peer) { return peer->id() == id; });
+  return all;
 }
 
 // What comes from this engine comes from the peer that the program knows.
@@ -85,7 +99,7 @@ Result<uint64_t> Engine::add_peer(std::span<const std::byte> blob) {
 }
 
 Result<void> Engine::remove_peer(uint64_t handle) {
-  const auto removed = take_out(handle);
+  const auto removed = take_out(handle);  // now in leaving_, too
   if (removed.empty()) return fail(Status::kInvalid, "no such peer (any more)");
   for (const auto& peer : removed) {
     peer->leave(make_error(Status::kRemote, 0, "this program has removed the peer"));
@@ -107,6 +121,8 @@ std::vector<std::shared_ptr<Peer>> Engine::take_out(uint64_t handle) {
     (void)handles_.remove(std::exchange(itself_handle_, 0));
     removed.push_back(std::move(itself_));
   }
+  std::erase_if(leaving_, [](const auto& one) { return one->has_left(); });
+  leaving_.insert(leaving_.end(), removed.begin(), removed.end());
   return removed;
 }
 

@@ -180,6 +180,10 @@ void Peer::move_link() {
   if (to.link.status() != Status::kOk) return end(to.link.context().failure());
   const uint64_t now_ns = world_.devices.clock().now_ns();
   if (leaves() && now_ns >= leaves_until_ns_) return end(gone_);
+  if (leaves() && !said_farewell_ &&
+      (messages_.all_told() || now_ns >= leaves_until_ns_ - kFarewellNs / 2)) {
+    say_farewell();
+  }
   if (!to.mover.in_time(now_ns)) return give_link_up();
   if (to.link.status() != Status::kOk) return end(to.link.context().failure());
   to.mover.move(now_ns);
@@ -212,6 +216,7 @@ Status Peer::on_farewell(std::span<const std::byte> payload) {
   if (const Status status = connection_->rings.on_taken(*counts); status != Status::kOk) {
     return status;
   }
+  (void)take_messages();  // what it told before
   return context.fail(
       make_error(Status::kRemote, 0, "its engine was closed, or its program has removed this one"));
 }

@@ -57,16 +57,19 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // After that the service looks at the link now and then for so long, so that the next request
   // need not wake it.
   static constexpr uint64_t kAttendedNs = 1'000'000'000;
-  // Limits the time that the peer has to end the link after leave().
+  // Limits the time that the peer has to end the link after leave(). For half of it, the farewell
+  // waits until the peer knows what has become of its messages.
   static constexpr uint64_t kFarewellNs = 200'000'000;
 
   enum class State : uint8_t { kNew, kConnecting, kUp, kGone };
 
-  Peer(PeerWorld& world, const EngineId& id)
+  // `before`: peers with this id that have been told to leave. They end when this one has a link.
+  Peer(PeerWorld& world, const EngineId& id, std::vector<std::shared_ptr<Peer>> before = {})
       : world_(world),
         id_(id),
         era_(++world.eras),
         owner_(world.self, world.proof, world.terms, world.pollers, EngineOwner::Wanted{id, era_}),
+        before_(std::move(before)),
         messages_(world.messages) {}
   ~Peer() override;
 
@@ -97,7 +100,8 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   bool has_link(const LinkId& link);
   // For good: its requests end, and the peer is told. Whoever calls has it moved until has_left().
   void leave(Error why);
-  bool has_left();
+  bool has_left() const { return has_left_.load(std::memory_order_acquire); }
+  void end_leaving();  // now, if it leaves
 
   // Begins the request at once if no other thread moves the peer, else that thread does. Returns as
   // try_move().
@@ -174,6 +178,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   const EngineOwner owner_;  // of the links that this end dials
   uint64_t handle_ = 0;
   std::atomic<State> state_ = State::kNew;
+  std::atomic<bool> has_left_ = false;
 
   std::mutex handing_;                                // guards these two
   std::vector<std::shared_ptr<PeerRequest>> handed_;  // that no thread has taken yet
@@ -194,6 +199,8 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   uint64_t links_ = 0;            // that there were
   uint64_t redial_ns_ = 0;        // kConnecting without a connector: the peer dials until then
   uint64_t leaves_until_ns_ = 0;  // 0: leave() was not called
+  bool said_farewell_ = false;
+  std::vector<std::shared_ptr<Peer>> before_;
   std::vector<std::shared_ptr<PeerRequest>> waiting_;  // for the link
   Messages messages_;
   Barriers barriers_;

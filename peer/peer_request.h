@@ -35,7 +35,8 @@ struct Outcome {
   uint64_t bytes = 0;  // that were moved
   // Of a receive: who sent the message that it has got, and with which tag.
   uint64_t peer = 0, tag = 0;
-  // Nothing touches the peer's memory for it any more. False: its link was lost while it wrote.
+  // Nothing touches the peer's memory for it any more. False: its link was lost while it wrote, or
+  // the peer may still carry its signal out.
   bool quiet = true;
   uint64_t queued_ns = 0, moved_ns = 0;
 };
@@ -101,6 +102,7 @@ class PeerRequest {
   void message_ended(uint64_t now_ns) {
     if (--messages_open_ == 0) end(now_ns);
   }
+  void may_be_carried_out() { outcome_.quiet = false; }
   // Its link has gone, and touches no memory of this end any more.
   void lose_link() {
     if (opcode == Opcode::kWrite && open_ > 0) outcome_.quiet = false;

@@ -100,18 +100,18 @@ void Peer::leave(Error why) {
   set_state(State::kGone);
   connection_->mover.give_all_up(gone_);
   end_waiting(gone_);
-  say_farewell();
+  move_link();
 }
 
-bool Peer::has_left() {
+void Peer::end_leaving() {
   const Hold hold(*this);
-  return leaves() && connection_ == nullptr;
+  if (leaves()) end(gone_);
 }
 
 void Peer::say_farewell() {
+  said_farewell_ = true;
   connection_->link.context().expect_end();
   connection_->records.send(RecordKind::kFarewell, bytes_of(connection_->rings.taken()));
-  connection_->link.post_more();
 }
 
 void Peer::connect() {
@@ -165,6 +165,8 @@ void Peer::set_up(std::unique_ptr<LinkParts> parts, uint32_t era_there) {
   SLIME_CHECK(lock_.held());
   connector_.reset();
   drop_connection();
+  // From now on the peer writes over this link alone.
+  for (const auto& peer : std::exchange(before_, {})) peer->end_leaving();
   gone_ = {Status::kOk, 0, {}};
   messages_.on_new_link(++links_, era_there, world_.devices.clock().now_ns());
   connection_ = std::make_unique<Connection>(world_, std::move(*parts), messages_, links_);
@@ -201,14 +203,14 @@ void Peer::step_connector() {
   if (!parts && parts.error().what.find(kCrossing) != std::string::npos) {
     return await_dialed();
   }
-  if (!parts && crossed_ != nullptr) {
-    const uint32_t era_there = EngineWords::unpack(crossed_->words).from_era;
-    return set_up(std::move(crossed_), era_there);
-  }
+  if (parts && *parts == nullptr) return;
+  const uint32_t crossed_era =
+      crossed_ != nullptr ? EngineWords::unpack(crossed_->words).from_era : 0;
+  const uint32_t era_there = parts ? EngineWords::unpack((*parts)->words).to_era : 0;
+  // The peer has removed this engine since, and dialed it again.
+  if (crossed_era > era_there) return set_up(std::move(crossed_), crossed_era);
   if (!parts) return end(std::move(parts.error()));
-  if (*parts == nullptr) return;
   crossed_until_ns_ = world_.devices.clock().now_ns() + kAwaitNs;
-  const uint32_t era_there = EngineWords::unpack((*parts)->words).to_era;
   set_up(std::move(*parts), era_there);
 }
 
@@ -249,6 +251,7 @@ void Peer::end(Error why) {
   if (!leaves()) gone_ = std::move(why);
   set_state(State::kGone);
   end_waiting(gone_);
+  if (leaves()) has_left_.store(true, std::memory_order_release);
 }
 
 }  // namespace slime

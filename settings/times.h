@@ -65,6 +65,8 @@ inline constexpr uint64_t kFailedChannelDrain = kSecond;
 // Limits one try to bring a dead rail back; and the least time between two tries.
 inline constexpr uint64_t kRejoin = 5 * kSecond;
 inline constexpr uint64_t kLeastRejoinPause = kSecond;
+// A rail whose life ended although it was sound has this time to return, before that is warned of.
+inline constexpr uint64_t kLastingOutage = 5 * kSecond;
 // A lifeline is closed when frames are under way and the peer takes none for so long, and a dialed
 // one when the listener does not answer for so long. The active end dials again while no rail is
 // up; the passive one closes a connection that it does not need and on which nothing comes for so

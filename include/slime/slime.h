@@ -121,9 +121,10 @@ typedef struct {
   size_t size; /* sizeof(slime_result) */
   int status;  /* SLIME_OK, or why it ended */
   /* 1: nothing is on its way any more that touches memory of this engine or of the peer for this
-   * request. 0: it has ended because its link was lost while it wrote; the peer's memory may still
-   * be written until the region is deregistered there, or the peer has another link to this engine
-   * or knows that it is gone. Memory of this engine is not touched any more in any case. */
+   * request. 0: its link was lost while it wrote, or the peer has its signal and has not said that
+   * it carried that out; the peer's memory may still change until the region is deregistered
+   * there, or the peer has another link to this engine or knows that it is gone. Memory of this
+   * engine is not touched any more in any case. */
   int quiet;
   const char* text; /* why, for people; valid until the next call of this thread; "" if it is OK */
   uint64_t bytes;   /* that were moved, or received */
@@ -176,7 +177,7 @@ int slime_connect(slime_engine* engine, slime_peer peer, int64_t timeout_ns);
 /* Its requests end with an error, within 1 s, and the peer's engine learns that the link has ended.
  * The handles of the peer and of its regions are refused from now on; what has come from it and was
  * not fetched or received is dropped. That engine may be added again, or connect again, as another
- * peer: what the two told each other before is forgotten at both ends. Never blocks. */
+ * peer: messages that were on their way then have ended. This call does not wait for the peer. */
 int slime_remove_peer(slime_engine* engine, slime_peer peer);
 int slime_peer_state(slime_engine* engine, slime_peer peer, slime_peer_info* info);
 
@@ -209,7 +210,7 @@ int slime_test(slime_engine* engine, slime_request request, slime_result* result
 int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
                slime_result* result);
 /* The request is overdue from now on: it ends with SLIME_ERR_CANCELLED within 1 s, unless it ends
- * before. slime_wait() tells how, as ever. Never blocks. */
+ * before. slime_wait() tells how, as ever. This call does not wait for that. */
 int slime_cancel(slime_engine* engine, slime_request request);
 /* Messages: immediates, signals, notifications and messages with tags. Each comes exactly once,
  * also when a NIC fails or a link is replaced. The message of a request comes after the bytes of

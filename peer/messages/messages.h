@@ -32,7 +32,7 @@ class Messages {
     Tagged& tagged;
     MakeRegion make_region;
 
-    // The peer is not known any more, or was another one: what has come of it and waits.
+    // This handle names the peer no more, or another one: what has come of it and waits.
     void drop_of(uint64_t peer) const {
       expectations.drop_of(peer);
       notices.drop_of(peer);
@@ -65,7 +65,7 @@ class Messages {
   // another era than that of the link before, the peer does not know what came before.
   void on_new_link(uint64_t number, uint32_t era, uint64_t now_ns);
   uint32_t era() const { return era_; }
-  // Another engine may have the numbers.
+  // The next link is to another peer, or to one that has forgotten this engine.
   void forget_peer(uint64_t now_ns);
   void add_open(Requests* to) const {
     for (const MessageSender* from : {&events_, &notices_, &tagged_}) from->add_open(to);

@@ -128,16 +128,18 @@ void MessageSender::add_open(Requests* to) const {
 
 uint64_t MessageSender::give_up(uint64_t now_ns, const Error* why) {
   uint64_t first_ns = UINT64_MAX;
-  const auto look_at = [&](Entry& entry) {
+  const auto look_at = [&](Entry& entry, bool written) {
     if (entry.request == nullptr) return;
     if (why == nullptr && now_ns < entry.request->due_ns()) {
       first_ns = std::min(first_ns, entry.request->due_ns());
     } else {
+      if (written && entry.message.kind == MessageKind::kSignal)
+        entry.request->may_be_carried_out();
       give_up(entry, now_ns, why);
     }
   };
-  std::ranges::for_each(messages_, look_at);
-  std::ranges::for_each(fetching_, look_at);
+  for (size_t i = 0; i < messages_.size(); ++i) look_at(messages_[i], i < written_);
+  for (Entry& entry : fetching_) look_at(entry, true);
   std::erase_if(fetching_, [this](const Entry& entry) {
     if (entry.request == nullptr) withdrawn_.push_back(entry.message.nonce);
     return entry.request == nullptr;
@@ -153,6 +155,7 @@ void MessageSender::forget_numbers(uint64_t now_ns) {
   const Error why = make_error(Status::kRemote, 0,
                                "the peer has removed this engine, or was another one; it may have "
                                "taken the message");
+  // The link is gone, and with it what the peer had not carried out.
   const auto end_it = [&](Entry& entry) {
     if (entry.request != nullptr) give_up(entry, now_ns, &why);
   };

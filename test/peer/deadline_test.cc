@@ -145,8 +145,13 @@ TEST_F(Deadline, ComesWithCancel) {
     expect_fences(op, [this](slime_request request) { here.cancel(request); });
   }
   other.signal(SIGSTOP);
+  slime_request weak = 0, expected = 0, strong = 0;
+  ASSERT_EQ(slime_signal(here.engine, peer, remote, 0, 1, 0, nullptr, &weak), SLIME_OK);
+  here.cancel(weak);
+  const slime_result may_come = here.end(weak);
+  EXPECT_EQ(may_come.status, SLIME_ERR_CANCELLED) << may_come.text;
+  EXPECT_EQ(may_come.quiet, 0);
   std::string room(1, '?');
-  slime_request expected = 0, strong = 0;
   ASSERT_EQ(slime_expect(here.engine, peer, 1, 1, nullptr, &expected), SLIME_OK);
   const slime_request moves = here.begin(peer, SLIME_WRITE, piece(0, kBytes));
   ASSERT_EQ(slime_signal(here.engine, peer, remote, 0, 1, 1, nullptr, &strong), SLIME_OK);

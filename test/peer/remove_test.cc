@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "test/peer/test_engine.h"
+#include "test/peer/other_process.h"
 #include "test/support/environment.h"
 
 namespace slime {
@@ -26,6 +26,13 @@ class RemoveTest : public testing::Test {
     slime_request request = 0;
     EXPECT_EQ(slime_expect(engine.engine, from, 1, 1, nullptr, &request), SLIME_OK);
     return request;
+  }
+  static void await_gone(TestEngine& engine, slime_peer peer) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (engine.info(peer).state != SLIME_PEER_GONE && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(engine.info(peer).state, SLIME_PEER_GONE);
   }
   // A message each way, in this engine's turn and in that of the other one. Returns the peer that
   // the other one knows.
@@ -97,7 +104,8 @@ TEST_F(RemoveTest, APeerCanBeAddedAgain) {
       peer = here.know(address);
     } else {
       there.remove(from);
-      expect_error(here, never_read, "removed");
+      EXPECT_EQ(here.end(never_read).status, SLIME_ERR_REMOTE);
+      await_gone(here, peer);
       EXPECT_EQ(here.know(address), peer);  // the same, and it is not gone any more
     }
   }
@@ -134,6 +142,57 @@ TEST_F(RemoveTest, AnEngineThatIsClosedIsGoneAtOnce) {
   here.close();
   expect_error(there, waits, "was closed");
   EXPECT_EQ(there.info(from).state, SLIME_PEER_GONE);
+}
+
+// What it had received is known to have been received.
+TEST_F(RemoveTest, AnEngineIsClosedWhenAllItsMessagesHaveCome) {
+  const std::string long_one(SLIME_SHORT_BYTES + 1, 'l');
+  for (int i = 0; i < 50; ++i) {
+    TestEngine brief;
+    const slime_peer to = there.know(brief);
+    const slime_request sent = there.send(to, long_one, 1);
+    std::string room = long_one;
+    EXPECT_EQ(brief.end(brief.receive(SLIME_ANY_PEER, room, 1)).status, SLIME_OK);
+    brief.close();
+    const slime_result result = there.end(sent);
+    EXPECT_EQ(result.status, SLIME_OK) << result.text;
+    there.remove(to);
+  }
+}
+
+TEST_F(RemoveTest, APeerLearnsOfItAlsoWhenTheEngineIsClosedAtOnce) {
+  for (int i = 0; i < 20; ++i) {
+    TestEngine brief;
+    const slime_peer to = brief.know(there);
+    EXPECT_EQ(brief.end(brief.notify(to, "n")).status, SLIME_OK);
+    const auto came = there.fetch(1);
+    ASSERT_EQ(came.size(), 1u);
+    const slime_request waits = expect(there, came[0].first);
+    brief.remove(to);
+    brief.close();
+    const slime_result result = there.end(waits);
+    EXPECT_EQ(result.status, SLIME_ERR_REMOTE) << result.text;
+    there.remove(came[0].first);
+  }
+}
+
+// The link to the peer that was removed does not write when that to the new one does.
+TEST_F(RemoveTest, WritesOfThePeerAreQuietAfterwards) {
+  const slime_region local = there.add(theirs);
+  const auto blob = here.blob_of(here.add(mine));
+  for (int i = 0; i < 20; ++i) {
+    const slime_peer from = talk();
+    const slime_assignment all = {local, there.remote(from, blob), 0, 0, kBytes};
+    const slime_request write = there.begin(from, SLIME_WRITE, all);
+    here.remove(peer);
+    peer = here.know(address);
+    EXPECT_EQ(here.end(here.notify(peer, "n")).status, SLIME_OK);
+    const slime_result result = there.end(write);
+    if (result.quiet == 0) continue;
+    set_all(mine, 'q');
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_TRUE(all_are(mine, 'q'));
+  }
 }
 
 // Threads that use peers while others remove them: each request ends.
