@@ -11,6 +11,14 @@ constexpr std::array<std::byte, kZeroBytes> kZeros{};
 
 }  // namespace
 
+Answers::Headers::Headers(const Request& request, uint32_t arrived) {
+  answer.type = static_cast<uint8_t>(FrameType::kAnswer);
+  end.type = static_cast<uint8_t>(FrameType::kReadDone);
+  answer.immediate = end.immediate = request.place;
+  answer.ack = end.ack = arrived;
+  answer.length = std::min(request.left, kMaxAnswerBytes);
+}
+
 bool Answers::take(const FrameHeader& request) {
   if (count_ == most_) return false;
   append({request.remote_key, request.remote_address, request.immediate, request.length});
@@ -28,12 +36,7 @@ bool Answers::begin_frame(uint32_t arrived, ControlFrames& control) {
     const Request& request = first();
     const RegionTable::Pin pin(regions_, request.key, request.address, request.left, kRemoteRead);
     if (request.left > 0 && pin.access() != RegionTable::Access::kGranted) continue;
-    header_ = end_ = FrameHeader();
-    header_.type = static_cast<uint8_t>(FrameType::kAnswer);
-    end_.type = static_cast<uint8_t>(FrameType::kReadDone);
-    header_.immediate = end_.immediate = request.place;
-    header_.ack = end_.ack = arrived;
-    header_.length = std::min(request.left, kMaxAnswerBytes);
+    headers_ = Headers(request, arrived);
     return true;
   }
   return false;
@@ -42,26 +45,55 @@ bool Answers::begin_frame(uint32_t arrived, ControlFrames& control) {
 // What is left of the frame. Its memory is pinned, or has gone.
 Answers::Vectors Answers::gather() {
   Vectors vectors;
-  const size_t sent = payload_sent(), left = header_.length - sent;
-  if (offset_ < kFrameHeaderBytes) vectors.add(&header_, kFrameHeaderBytes, offset_);
+  const size_t sent = payload_sent(), left = headers_.answer.length - sent;
+  if (offset_ < kFrameHeaderBytes) vectors.add(&headers_.answer, kFrameHeaderBytes, offset_);
   if (gone_) {
     vectors.add(kZeros.data(), std::min(left, kZeroBytes), 0);
   } else {
-    vectors.add(reinterpret_cast<const std::byte*>(first().address), header_.length, sent);
-    if (ends_read()) vectors.add(&end_, kFrameHeaderBytes, offset_ - std::min(offset_, end_at()));
+    vectors.add(reinterpret_cast<const std::byte*>(first().address), headers_.answer.length, sent);
+    if (ends_read())
+      vectors.add(&headers_.end, kFrameHeaderBytes, offset_ - std::min(offset_, end_at()));
   }
   return vectors;
 }
 
-// A read that is not over goes behind the others.
+// Whole answers behind one that ends, kMaxAnswerBytes in all at most.
+void Answers::gather_further(uint32_t arrived, std::span<std::optional<RegionTable::Pin>> pins,
+                             Vectors* vectors) {
+  if (!ends_read()) return;
+  size_t bytes = headers_.answer.length;
+  while (further_count_ < pins.size() && further_count_ + 1 < count_) {
+    const Request& request = at(further_count_ + 1);
+    bytes += request.left;
+    if (bytes > kMaxAnswerBytes) return;
+    const auto& pin = pins[further_count_].emplace(regions_, request.key, request.address,
+                                                   request.left, kRemoteRead);
+    if (request.left > 0 && pin.access() != RegionTable::Access::kGranted) return;
+    Headers& headers = further_[further_count_++] = Headers(request, arrived);
+    vectors->add(&headers.answer, kFrameHeaderBytes, 0);
+    vectors->add(reinterpret_cast<const std::byte*>(request.address), request.left, 0);
+    vectors->add(&headers.end, kFrameHeaderBytes, 0);
+  }
+}
+
+// The next frame has begun if the kernel has any of it.
 void Answers::moved(size_t bytes, ControlFrames& control) {
   offset_ += bytes;
-  if (offset_ < end_at() + (ends_read() ? kFrameHeaderBytes : 0)) return;
-  offset_ = 0;
+  for (size_t next = 0; offset_ >= frame_bytes(); ++next) {
+    offset_ -= frame_bytes();
+    end_frame(control);
+    if (offset_ == 0) return;
+    SLIME_CHECK(next < further_count_);
+    headers_ = further_[next];
+  }
+}
+
+// A read that is not over goes behind the others.
+void Answers::end_frame(ControlFrames& control) {
   if (gone_) return refuse_first(control);
   Request request = pop();
-  request.left -= header_.length;
-  request.address += header_.length;
+  request.left -= headers_.answer.length;
+  request.address += headers_.answer.length;
   if (request.left > 0) append(request);
 }
 

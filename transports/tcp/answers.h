@@ -1,5 +1,5 @@
 // The reads of the peer that this end answers, in turns of at most kMaxAnswerBytes, so that a long
-// one delays no other.
+// one delays no other. Whole short answers leave together, kTogether by one call.
 //
 // States: requests that are to be answered, oldest turn first; and perhaps a frame that the kernel
 // has in part. The memory of a read is pinned for one call only, and its key looked up anew each
@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/check.h"
@@ -27,6 +28,8 @@ namespace slime::tcp {
 
 class Answers {
  public:
+  static constexpr size_t kTogether = 16;
+
   // The peer may have `most` reads under way: kMaxReads at most.
   Answers(const RegionTable& regions, uint32_t most) : regions_(regions), most_(most) {}
 
@@ -34,25 +37,28 @@ class Answers {
   bool mid_frame() const { return offset_ > 0; }
   // False: the peer has as many reads under way as it may have.
   bool take(const FrameHeader& request);
-  // Sends some of one frame: of the one that has begun, or, if no control frame waits, of the next;
-  // first it refuses the reads for which there is no memory. Returns what `send_vectors` returned,
-  // which gets a span of iovec as sendmsg(2) does, or 0 if it was not called. *asked: the bytes
-  // that it was offered. `arrived`: the newest count of the peer's writes.
+  // Sends some of the frame that has begun, and, if no control frame waits, of the next ones;
+  // before these it refuses the reads for which there is no memory. Returns what `send_vectors`
+  // returned, which gets a span of iovec as sendmsg(2) does, or 0 if it was not called. *asked: the
+  // bytes that it was offered. `arrived`: the newest count of the peer's writes.
   template <typename SendVectors>
   ssize_t send(SendVectors send_vectors, uint32_t arrived, ControlFrames& control, size_t* asked) {
     SLIME_CHECK(mid_frame() || control.empty());
     *asked = 0;
     if (!mid_frame() && !begin_frame(arrived, control)) return 0;
-    const size_t sent = payload_sent(), left = header_.length - sent;
+    const size_t sent = payload_sent(), left = headers_.answer.length - sent;
     const RegionTable::Pin pin(regions_, first().key, first().address + sent, left, kRemoteRead);
     gone_ |= left > 0 && pin.access() != RegionTable::Access::kGranted;
     Vectors vectors = gather();
+    std::array<std::optional<RegionTable::Pin>, kTogether - 1> pins;
+    further_count_ = 0;
+    if (control.empty()) gather_further(arrived, pins, &vectors);
     *asked = vectors.bytes;
     const ssize_t result = send_vectors(std::span(vectors.all).first(vectors.count));
     if (result > 0) moved(static_cast<size_t>(result), control);
     return result;
   }
-  uint32_t sent_ack() const { return header_.ack; }            // of the last frame that has begun
+  uint32_t sent_ack() const { return headers_.answer.ack; }    // of the last frame that has begun
   bool refused_too_many() const { return refused_too_many_; }  // send() must not be called again
 
  private:
@@ -61,7 +67,15 @@ class Answers {
     uint32_t place = 0, left = 0;
   };
 
-  Request& first() { return requests_[first_ % kMaxReads]; }
+  // Its frame, and the kReadDone that may follow.
+  struct Headers {
+    Headers() = default;
+    Headers(const Request& request, uint32_t arrived);
+    FrameHeader answer, end;
+  };
+
+  Request& at(size_t index) { return requests_[(first_ + index) % kMaxReads]; }
+  Request& first() { return at(0); }
   void append(const Request& request) { requests_[(first_ + count_++) % kMaxReads] = request; }
   Request pop() {
     const Request request = first();
@@ -70,7 +84,7 @@ class Answers {
     return request;
   }
   struct Vectors {
-    std::array<iovec, 3> all;
+    std::array<iovec, 3 * kTogether> all;
     size_t count = 0, bytes = 0;
     void add(const void* from, size_t length, size_t sent) {
       if (sent == length) return;
@@ -79,24 +93,31 @@ class Answers {
       bytes += length - sent;
     }
   };
-  size_t end_at() const { return kFrameHeaderBytes + header_.length; }  // where end_ begins
+  // Where the kReadDone begins.
+  size_t end_at() const { return kFrameHeaderBytes + headers_.answer.length; }
+  size_t frame_bytes() { return end_at() + (ends_read() ? kFrameHeaderBytes : 0); }
   size_t payload_sent() const {
     return std::clamp(offset_, kFrameHeaderBytes, end_at()) - kFrameHeaderBytes;
   }
-  bool ends_read() { return !gone_ && first().left == header_.length; }
+  bool ends_read() { return !gone_ && first().left == headers_.answer.length; }
   Vectors gather();
+  void gather_further(uint32_t arrived, std::span<std::optional<RegionTable::Pin>> pins,
+                      Vectors* vectors);
   bool begin_frame(uint32_t arrived, ControlFrames& control);
   void moved(size_t bytes, ControlFrames& control);
+  void end_frame(ControlFrames& control);
   void refuse_first(ControlFrames& control);
 
   const RegionTable& regions_;
   const size_t most_;
   std::array<Request, kMaxReads> requests_;
   size_t first_ = 0, count_ = 0;
-  FrameHeader header_;  // of the frame under way
-  FrameHeader end_;     // the kReadDone behind it, if ends_read()
-  size_t offset_ = 0;   // bytes of all that that the kernel has
-  bool gone_ = false;   // the memory of the frame was deregistered: zeros fill it
+  Headers headers_;    // of the frame under way; its end follows if ends_read()
+  size_t offset_ = 0;  // bytes of all that that the kernel has
+  bool gone_ = false;  // the memory of the frame was deregistered: zeros fill it
+  // Of the call under way: whole answers to the requests behind the first.
+  std::array<Headers, kTogether - 1> further_;
+  size_t further_count_ = 0;
   bool refused_too_many_ = false;
 };
 

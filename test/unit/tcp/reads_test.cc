@@ -70,17 +70,21 @@ TEST(TcpReads, APeerThatIsRefusedAgainAndAgainLosesItsConnection) {
   }
 }
 
-// The answer to a read of `bytes`, whose stream the kernel takes in two pieces.
+// The answers to reads of `bytes` each, whose stream the kernel takes in two pieces.
 struct CutAnswer {
-  CutAnswer(uint32_t bytes, size_t cut) : memory(bytes, std::byte{0x77}) {
-    MemoryRange range{memory.data(), memory.size()};
-    range.rights = kRemoteRead;
-    key = *regions.add(range);
-    FrameHeader request;
-    request.remote_key = key;
-    request.remote_address = reinterpret_cast<uint64_t>(memory.data());
-    request.length = bytes;
-    EXPECT_TRUE(answers.take(request));
+  CutAnswer(uint32_t bytes, size_t cut, uint32_t reads = 1) {
+    for (uint32_t i = 0; i < reads; ++i) {
+      memory.emplace_back(bytes, std::byte{0x77});
+      MemoryRange range{memory[i].data(), bytes};
+      range.rights = kRemoteRead;
+      keys.push_back(*regions.add(range));
+      FrameHeader request;
+      request.immediate = i;
+      request.remote_key = keys[i];
+      request.remote_address = reinterpret_cast<uint64_t>(memory[i].data());
+      request.length = bytes;
+      EXPECT_TRUE(answers.take(request));
+    }
     send(cut);
   }
   // The kernel has room for so many bytes.
@@ -96,44 +100,60 @@ struct CutAnswer {
       return static_cast<ssize_t>(stream.size() - before);
     };
     (void)answers.send(take, 0, control, &asked);
+    ++calls;
   }
   void finish() {
-    while (!answers.empty()) send(SIZE_MAX);
+    while (!answers.empty()) {
+      if (!answers.mid_frame()) take_refusals();
+      send(SIZE_MAX);
+    }
+    take_refusals();
+  }
+  void take_refusals() {
+    if (control.empty()) return;
     const auto refusals = control.bytes(0);
     stream.insert(stream.end(), refusals.begin(), refusals.end());
+    (void)control.moved(refusals.size());
   }
 
-  std::vector<std::byte> memory;
+  std::vector<std::vector<std::byte>> memory;
   RegionTable regions;
-  uint64_t key = 0;
+  std::vector<uint64_t> keys;
   Answers answers{regions, kMaxReads};
   ControlFrames control{4, kMaxReads};
   std::vector<std::byte> stream;
+  size_t calls = 0;
 };
 
-// The end of a read that gets this stream, in two pieces; and its bytes.
-Done::Kind read_answer(std::span<const std::byte> stream, size_t cut, std::vector<std::byte>* to) {
+// The ends of reads that get this stream, in two pieces, and their bytes.
+std::vector<Done::Kind> read_answers(std::span<const std::byte> stream, size_t cut,
+                                     std::vector<std::vector<std::byte>>* to) {
   RegionTable regions;
-  TestReader reader(regions, to->size());
-  Work work;
-  work.opcode = Opcode::kRead;
-  work.local = to->data();
-  work.local_key = *regions.add({to->data(), to->size()});
-  work.length = static_cast<uint32_t>(to->size());
-  reader.queue.control().push(reader.reads.begin(work));
+  TestReader reader(regions, to->front().size());
+  for (std::vector<std::byte>& one : *to) {
+    Work work;
+    work.opcode = Opcode::kRead;
+    work.local = one.data();
+    work.local_key = *regions.add({one.data(), one.size()});
+    work.length = static_cast<uint32_t>(one.size());
+    work.cookie = static_cast<uint64_t>(&one - to->data());
+    reader.queue.control().push(reader.reads.begin(work));
+  }
   (void)reader.queue.gather(0, 0, true);
   reader.queue.moved(reader.queue.gathered());
   TestStream pipe;
-  std::vector<Done> ended;
+  std::vector<Done::Kind> ends(to->size(), Done::Kind::kArrived);
+  size_t ended = 0;
   for (const auto piece : {stream.first(cut), stream.subspan(cut)}) {
     if (!piece.empty()) pipe.write(piece);
-    Done done[2];
+    Done done[8];
     size_t count = 0;
     EXPECT_TRUE(reader.reader.read(pipe.reader.get(), done, &count));
-    ended.insert(ended.end(), done, done + count);
+    for (size_t i = 0; i < count; ++i) ends[done[i].cookie] = done[i].kind;
+    ended += count;
   }
-  EXPECT_EQ(ended.size(), 1u);
-  return ended.empty() ? Done::Kind::kArrived : ended[0].kind;
+  EXPECT_EQ(ended, to->size());
+  return ends;
 }
 
 // Wherever the kernel cuts the answer, and the memory goes: what the memory holds then is not sent,
@@ -144,18 +164,56 @@ TEST(TcpAnswers, MemoryThatGoesAtAnyByteIsNotLeaked) {
   for (size_t cut = 0; cut < kAll; ++cut) {
     SCOPED_TRACE(cut);
     CutAnswer answer(kBytes, cut);
-    ASSERT_TRUE(answer.regions.remove(answer.key));
-    std::ranges::fill(answer.memory, std::byte{0x99});
+    ASSERT_TRUE(answer.regions.remove(answer.keys[0]));
+    std::ranges::fill(answer.memory[0], std::byte{0x99});
     answer.finish();
     EXPECT_EQ(std::ranges::count(answer.stream, std::byte{0x99}), 0);
-    std::vector<std::byte> got(kBytes);
-    const Done::Kind end = read_answer(answer.stream, cut, &got);
+    std::vector<std::vector<std::byte>> got(1, std::vector<std::byte>(kBytes));
+    const Done::Kind end = read_answers(answer.stream, cut, &got)[0];
     const bool all_had_gone = cut >= kFrameHeaderBytes + kBytes;
     EXPECT_EQ(end, all_had_gone ? Done::Kind::kSent : Done::Kind::kRefused);
     const size_t of_payload = cut - std::min(cut, kFrameHeaderBytes);
-    EXPECT_EQ(std::ranges::count(got, std::byte{0x77}),
+    EXPECT_EQ(std::ranges::count(got[0], std::byte{0x77}),
               static_cast<ptrdiff_t>(std::min<size_t>(of_payload, kBytes)));
   }
+}
+
+// The same where several leave together, and the memory of one of them goes.
+TEST(TcpAnswers, SeveralThatAreCutComeWholeOrAreRefused) {
+  constexpr uint32_t kBytes = 60, kReads = 3;
+  constexpr size_t kOne = kFrameHeaderBytes + kBytes + kFrameHeaderBytes;
+  for (size_t cut = 0; cut <= kReads * kOne; ++cut) {
+    for (uint32_t gone = 0; gone < kReads; ++gone) {
+      SCOPED_TRACE(cut);
+      SCOPED_TRACE(gone);
+      CutAnswer answer(kBytes, cut, kReads);
+      ASSERT_TRUE(answer.regions.remove(answer.keys[gone]));
+      std::ranges::fill(answer.memory[gone], std::byte{0x99});
+      answer.finish();
+      EXPECT_EQ(std::ranges::count(answer.stream, std::byte{0x99}), 0);
+      std::vector<std::vector<std::byte>> got(kReads, std::vector<std::byte>(kBytes));
+      const auto ends = read_answers(answer.stream, cut, &got);
+      for (uint32_t i = 0; i < kReads; ++i) {
+        const bool had_gone = cut >= i * kOne + kFrameHeaderBytes + kBytes;
+        const bool refused = i == gone && !had_gone;
+        EXPECT_EQ(ends[i], refused ? Done::Kind::kRefused : Done::Kind::kSent);
+        EXPECT_TRUE(refused || std::ranges::count(got[i], std::byte{0x77}) == kBytes);
+      }
+    }
+  }
+}
+
+TEST(TcpAnswers, ShortOnesLeaveTogether) {
+  constexpr uint32_t kReads = Answers::kTogether + 1;
+  for (const uint32_t bytes : {1u, 4096u}) {
+    CutAnswer answer(bytes, SIZE_MAX, kReads);
+    answer.finish();
+    EXPECT_EQ(answer.calls, 2u);
+    EXPECT_EQ(answer.stream.size(), kReads * (bytes + 2 * kFrameHeaderBytes));
+  }
+  CutAnswer half(kMaxAnswerBytes / 2 + 1, SIZE_MAX, 2);
+  half.finish();
+  EXPECT_EQ(half.calls, 2u);
 }
 
 TEST(TcpAnswers, AnyCutGivesTheWholeAnswer) {
