@@ -65,7 +65,7 @@ std::shared_ptr<Peer> Engine::peer_that_let_in(const EngineWords& words) {
 std::vector<std::shared_ptr<Peer>> Engine::leaving(const EngineId& id) const {
   std::vector<std::shared_ptr<Peer>> all;
   std::ranges::copy_if(leaving_, std::back_inserter(all),
-                       [&](const auto& peer) { return peer->id() == id; });
+                       [&](const auto& peer) { return peer->id() == id && !peer->has_left(); });
   return all;
 }
 

@@ -177,15 +177,11 @@ void Peer::move_link() {
   Status status = to.link.progress();
   if (status == Status::kOk) status = take_records();
   if (status == Status::kOk) (void)take_messages();
-  if (to.link.status() != Status::kOk) return end(to.link.context().failure());
+  if (to.link.status() != Status::kOk) return end_with_link();
   const uint64_t now_ns = world_.devices.clock().now_ns();
-  if (leaves() && now_ns >= leaves_until_ns_) return end(gone_);
-  if (leaves() && !said_farewell_ &&
-      (messages_.all_told() || now_ns >= leaves_until_ns_ - kFarewellNs / 2)) {
-    say_farewell();
-  }
+  if (leaves() && is_farewell_over(now_ns)) return end(gone_);
   if (!to.mover.in_time(now_ns)) return give_link_up();
-  if (to.link.status() != Status::kOk) return end(to.link.context().failure());
+  if (to.link.status() != Status::kOk) return end_with_link();
   to.mover.move(now_ns);
   if (messages_.reads_notice()) (void)take_messages();  // it may be here now
   release_barriers(now_ns);
@@ -206,19 +202,6 @@ Status Peer::take_records() {
     status = ends ? on_farewell((*record)->payload) : to.keys.on_record(**record);
   }
   return status;
-}
-
-// The peer keeps the link until this end gives it up. What it has taken has ended.
-Status Peer::on_farewell(std::span<const std::byte> payload) {
-  LinkContext& context = connection_->link.context();
-  const auto counts = words_of<Rings::Counts>(payload);
-  if (!counts) return context.fail_protocol("a farewell cut short");
-  if (const Status status = connection_->rings.on_taken(*counts); status != Status::kOk) {
-    return status;
-  }
-  (void)take_messages();  // what it told before
-  return context.fail(
-      make_error(Status::kRemote, 0, "its engine was closed, or its program has removed this one"));
 }
 
 Status Peer::take_messages() {

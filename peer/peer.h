@@ -57,9 +57,10 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // After that the service looks at the link now and then for so long, so that the next request
   // need not wake it.
   static constexpr uint64_t kAttendedNs = 1'000'000'000;
-  // Limits the time that the peer has to end the link after leave(). For half of it, the farewell
-  // waits until the peer knows what has become of its messages.
-  static constexpr uint64_t kFarewellNs = 200'000'000;
+  // After leave() the farewell waits so long at most for the peer to know what has become of its
+  // messages. Then the peer has so long to end the link, from the last byte on, and in all.
+  static constexpr uint64_t kTellNs = 100'000'000, kFarewellNs = 200'000'000,
+                            kLongestFarewellNs = 800'000'000;
 
   enum class State : uint8_t { kNew, kConnecting, kUp, kGone };
 
@@ -101,7 +102,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // For good: its requests end, and the peer is told. Whoever calls has it moved until has_left().
   void leave(Error why);
   bool has_left() const { return has_left_.load(std::memory_order_acquire); }
-  void end_leaving();  // now, if it leaves
+  void end_leaving(Error why);  // it leaves, and its link ends now
 
   // Begins the request at once if no other thread moves the peer, else that thread does. Returns as
   // try_move().
@@ -138,7 +139,19 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   Status on_both_fenced(const RailLife& life) override;
   Status on_farewell(std::span<const std::byte> payload);
 
-  class Hold;
+  // A thread that waits for the lock.
+  class Hold {
+   public:
+    explicit Hold(Peer& peer) : peer_(peer) { peer_.lock_.lock(); }
+    ~Hold() {
+      if (peer_.leave_lock()) peer_.world_.attend(peer_.shared_from_this());
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    Peer& peer_;
+  };
 
   bool try_enter();
   bool leave_lock();
@@ -166,8 +179,10 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   void await_no_more();
   void step_connector();
   void set_up(std::unique_ptr<LinkParts> parts, uint32_t era_there);
-  bool leaves() const { return leaves_until_ns_ != 0; }
-  void say_farewell();
+  bool leaves() const { return leaving_since_ns_ != 0; }
+  void say_farewell(uint64_t now_ns);
+  bool is_farewell_over(uint64_t now_ns);
+  void end_with_link();
   void end_waiting(const Error& why);
   void end(Error why);
   void set_state(State state) { state_.store(state, std::memory_order_release); }
@@ -196,10 +211,12 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   bool armed_ = false;     // pollers name the link
   bool attended_ = false;  // the service calls serve() again by itself
   uint64_t traffic_ = 0, hot_until_ns_ = 0, attended_until_ns_ = 0;
-  uint64_t links_ = 0;            // that there were
-  uint64_t redial_ns_ = 0;        // kConnecting without a connector: the peer dials until then
-  uint64_t leaves_until_ns_ = 0;  // 0: leave() was not called
-  bool said_farewell_ = false;
+  uint64_t links_ = 0;      // that there were
+  uint64_t redial_ns_ = 0;  // kConnecting without a connector: the peer dials until then
+  // When leave() was called, the farewell was said, and a byte was seen last after that; 0: not
+  // yet.
+  uint64_t leaving_since_ns_ = 0, farewell_ns_ = 0, last_byte_ns_ = 0;
+  bool peer_left_ = false;  // the peer has said farewell
   std::vector<std::shared_ptr<Peer>> before_;
   std::vector<std::shared_ptr<PeerRequest>> waiting_;  // for the link
   Messages messages_;

@@ -13,20 +13,6 @@ constexpr uint64_t kAwaitNs = 2'000'000'000;
 
 }  // namespace
 
-// A thread that waits for the lock.
-class Peer::Hold {
- public:
-  explicit Hold(Peer& peer) : peer_(peer) { peer_.lock_.lock(); }
-  ~Hold() {
-    if (peer_.leave_lock()) peer_.world_.attend(peer_.shared_from_this());
-  }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-
- private:
-  Peer& peer_;
-};
-
 // Nobody else has it any more.
 Peer::~Peer() {
   lock_.lock();
@@ -86,34 +72,6 @@ void Peer::resume(const LinkId& link, std::unique_ptr<LifelineStream> stream) {
   world_.attend(shared_from_this());
 }
 
-// Requests that wait end now, and those that move with their last transfers.
-void Peer::leave(Error why) {
-  const Hold hold(*this);
-  if (leaves()) return;
-  move();  // takes what has come
-  leaves_until_ns_ = world_.devices.clock().now_ns() + kFarewellNs;
-  address_.reset();
-  connector_.reset();
-  crossed_.reset();
-  gone_ = std::move(why);
-  if (connection_ == nullptr) return end(gone_);
-  set_state(State::kGone);
-  connection_->mover.give_all_up(gone_);
-  end_waiting(gone_);
-  move_link();
-}
-
-void Peer::end_leaving() {
-  const Hold hold(*this);
-  if (leaves()) end(gone_);
-}
-
-void Peer::say_farewell() {
-  said_farewell_ = true;
-  connection_->link.context().expect_end();
-  connection_->records.send(RecordKind::kFarewell, bytes_of(connection_->rings.taken()));
-}
-
 void Peer::connect() {
   const Hold hold(*this);
   if (leaves()) return;
@@ -166,7 +124,10 @@ void Peer::set_up(std::unique_ptr<LinkParts> parts, uint32_t era_there) {
   connector_.reset();
   drop_connection();
   // From now on the peer writes over this link alone.
-  for (const auto& peer : std::exchange(before_, {})) peer->end_leaving();
+  for (const auto& peer : std::exchange(before_, {})) {
+    peer->end_leaving(make_error(Status::kRemote, 0, "this program has removed the peer"));
+  }
+  peer_left_ = false;
   gone_ = {Status::kOk, 0, {}};
   messages_.on_new_link(++links_, era_there, world_.devices.clock().now_ns());
   connection_ = std::make_unique<Connection>(world_, std::move(*parts), messages_, links_);

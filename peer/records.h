@@ -24,13 +24,25 @@ class Records {
  public:
   explicit Records(Ring& ring) : ring_(ring) {}
 
-  void send(RecordKind kind, std::span<const std::byte> payload);
+  void send(RecordKind kind, std::span<const std::byte> payload) {
+    waiting_.push_back({kind, {payload.begin(), payload.end()}});
+    move();
+  }
   // Puts into the ring what it has room for.
-  void move();
+  void move() {
+    for (; !waiting_.empty() && ring_.has_room(waiting_.front().payload.size());
+         waiting_.pop_front()) {
+      ring_.put(static_cast<uint16_t>(waiting_.front().kind), {waiting_.front().payload});
+    }
+  }
   // So many records wait for slots that the caller of next() must not answer further ones yet.
   bool congested() const { return waiting_.size() >= Ring::kSlots; }
   // The next record of the peer, if it is here; its payload is valid until the next call.
-  Result<std::optional<Record>> next();
+  Result<std::optional<Record>> next() {
+    auto record = ring_.look();
+    if (record && *record) ring_.take();
+    return record;
+  }
 
  private:
   struct Waiting {

@@ -37,22 +37,24 @@ class Answers {
   bool mid_frame() const { return offset_ > 0; }
   // False: the peer has as many reads under way as it may have.
   bool take(const FrameHeader& request);
-  // Sends some of the frame that has begun, and, if no control frame waits, of the next ones;
-  // before these it refuses the reads for which there is no memory. Returns what `send_vectors`
-  // returned, which gets a span of iovec as sendmsg(2) does, or 0 if it was not called. *asked: the
-  // bytes that it was offered. `arrived`: the newest count of the peer's writes.
+  // Sends some of one frame: of the one that has begun, or, if no control frame waits, of the next,
+  // and then of those behind it. First it refuses the reads for which there is no memory. Returns
+  // what `send_vectors` returned, which gets a span of iovec as sendmsg(2) does, or 0 if it was not
+  // called. *asked: the bytes that it was offered. `arrived`: the newest count of the peer's
+  // writes.
   template <typename SendVectors>
   ssize_t send(SendVectors send_vectors, uint32_t arrived, ControlFrames& control, size_t* asked) {
     SLIME_CHECK(mid_frame() || control.empty());
     *asked = 0;
-    if (!mid_frame() && !begin_frame(arrived, control)) return 0;
+    const bool begins = !mid_frame();
+    if (begins && !begin_frame(arrived, control)) return 0;
     const size_t sent = payload_sent(), left = headers_.answer.length - sent;
     const RegionTable::Pin pin(regions_, first().key, first().address + sent, left, kRemoteRead);
     gone_ |= left > 0 && pin.access() != RegionTable::Access::kGranted;
     Vectors vectors = gather();
     std::array<std::optional<RegionTable::Pin>, kTogether - 1> pins;
     further_count_ = 0;
-    if (control.empty()) gather_further(arrived, pins, &vectors);
+    if (begins) gather_further(arrived, pins, &vectors);
     *asked = vectors.bytes;
     const ssize_t result = send_vectors(std::span(vectors.all).first(vectors.count));
     if (result > 0) moved(static_cast<size_t>(result), control);

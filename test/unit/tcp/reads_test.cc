@@ -99,7 +99,7 @@ struct CutAnswer {
       }
       return static_cast<ssize_t>(stream.size() - before);
     };
-    (void)answers.send(take, 0, control, &asked);
+    (void)answers.send(take, arrived, control, &asked);
     ++calls;
   }
   void finish() {
@@ -123,6 +123,7 @@ struct CutAnswer {
   ControlFrames control{4, kMaxReads};
   std::vector<std::byte> stream;
   size_t calls = 0;
+  uint32_t arrived = 0;
 };
 
 // The ends of reads that get this stream, in two pieces, and their bytes.
@@ -214,6 +215,24 @@ TEST(TcpAnswers, ShortOnesLeaveTogether) {
   CutAnswer half(kMaxAnswerBytes / 2 + 1, SIZE_MAX, 2);
   half.finish();
   EXPECT_EQ(half.calls, 2u);
+}
+
+// The rest of a frame that was cut leaves alone: what waits behind it may be a refusal, which must
+// come before any later count of writes.
+TEST(TcpAnswers, NothingOvertakesAControlFrame) {
+  CutAnswer answer(60, kFrameHeaderBytes + 1, 3);
+  const size_t calls = answer.calls;
+  EXPECT_EQ(answer.answers.sent_ack(), 0u);
+  ASSERT_TRUE(answer.control.refuse_write(5));
+  answer.arrived = 7;
+  answer.send(SIZE_MAX);
+  EXPECT_EQ(answer.calls, calls + 1);
+  EXPECT_EQ(answer.stream.size(), 60 + 2 * kFrameHeaderBytes);
+  EXPECT_EQ(answer.answers.sent_ack(), 0u);
+  answer.take_refusals();
+  answer.send(SIZE_MAX);
+  EXPECT_EQ(answer.answers.sent_ack(), 7u);
+  EXPECT_TRUE(answer.answers.empty());
 }
 
 TEST(TcpAnswers, AnyCutGivesTheWholeAnswer) {
