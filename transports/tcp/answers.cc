@@ -57,19 +57,18 @@ Answers::Vectors Answers::gather() {
   return vectors;
 }
 
-// Whole answers behind one that ends, kMaxAnswerBytes in all at most.
-void Answers::gather_further(uint32_t arrived, std::span<std::optional<RegionTable::Pin>> pins,
-                             Vectors* vectors) {
+// Behind one that ends.
+void Answers::gather_further(uint32_t arrived, Further* further, Vectors* vectors) {
   if (!ends_read()) return;
   size_t bytes = headers_.answer.length;
-  while (further_count_ < pins.size() && further_count_ + 1 < count_) {
-    const Request& request = at(further_count_ + 1);
+  for (size_t i = 0; i < further->pins.size() && i + 1 < count_; ++i) {
+    const Request& request = at(i + 1);
     bytes += request.left;
-    if (bytes > kMaxAnswerBytes) return;
-    const auto& pin = pins[further_count_].emplace(regions_, request.key, request.address,
-                                                   request.left, kRemoteRead);
+    if (request.left > kMaxAnswerBytes || bytes > kTogetherBytes) return;
+    const auto& pin =
+        further->pins[i].emplace(regions_, request.key, request.address, request.left, kRemoteRead);
     if (request.left > 0 && pin.access() != RegionTable::Access::kGranted) return;
-    Headers& headers = further_[further_count_++] = Headers(request, arrived);
+    Headers& headers = further->headers[i] = Headers(request, arrived);
     vectors->add(&headers.answer, kFrameHeaderBytes, 0);
     vectors->add(reinterpret_cast<const std::byte*>(request.address), request.left, 0);
     vectors->add(&headers.end, kFrameHeaderBytes, 0);
@@ -77,14 +76,14 @@ void Answers::gather_further(uint32_t arrived, std::span<std::optional<RegionTab
 }
 
 // The next frame has begun if the kernel has any of it.
-void Answers::moved(size_t bytes, ControlFrames& control) {
+void Answers::moved(size_t bytes, std::span<const Headers> further, ControlFrames& control) {
   offset_ += bytes;
   for (size_t next = 0; offset_ >= frame_bytes(); ++next) {
     offset_ -= frame_bytes();
     end_frame(control);
     if (offset_ == 0) return;
-    SLIME_CHECK(next < further_count_);
-    headers_ = further_[next];
+    SLIME_CHECK(next < further.size());
+    headers_ = further[next];
   }
 }
 

@@ -1,5 +1,5 @@
 // The reads of the peer that this end answers, in turns of at most kMaxAnswerBytes, so that a long
-// one delays no other. Whole short answers leave together, kTogether by one call.
+// one delays no other. Whole short answers leave together, kTogetherBytes by one call.
 //
 // States: requests that are to be answered, oldest turn first; and perhaps a frame that the kernel
 // has in part. The memory of a read is pinned for one call only, and its key looked up anew each
@@ -28,7 +28,7 @@ namespace slime::tcp {
 
 class Answers {
  public:
-  static constexpr size_t kTogether = 16;
+  static constexpr size_t kTogether = kMaxReads, kTogetherBytes = 1 << 20;
 
   // The peer may have `most` reads under way: kMaxReads at most.
   Answers(const RegionTable& regions, uint32_t most) : regions_(regions), most_(most) {}
@@ -52,13 +52,10 @@ class Answers {
     const RegionTable::Pin pin(regions_, first().key, first().address + sent, left, kRemoteRead);
     gone_ |= left > 0 && pin.access() != RegionTable::Access::kGranted;
     Vectors vectors = gather();
-    std::array<std::optional<RegionTable::Pin>, kTogether - 1> pins;
-    further_count_ = 0;
-    if (begins) gather_further(arrived, pins, &vectors);
-    *asked = vectors.bytes;
-    const ssize_t result = send_vectors(std::span(vectors.all).first(vectors.count));
-    if (result > 0) moved(static_cast<size_t>(result), control);
-    return result;
+    if (!begins || count_ == 1) return hand_over(send_vectors, vectors, {}, control, asked);
+    Further further;
+    gather_further(arrived, &further, &vectors);
+    return hand_over(send_vectors, vectors, further.headers, control, asked);
   }
   uint32_t sent_ack() const { return headers_.answer.ack; }    // of the last frame that has begun
   bool refused_too_many() const { return refused_too_many_; }  // send() must not be called again
@@ -74,6 +71,12 @@ class Answers {
     Headers() = default;
     Headers(const Request& request, uint32_t arrived);
     FrameHeader answer, end;
+  };
+
+  // Whole answers to the requests behind the first, for one call.
+  struct Further {
+    std::array<Headers, kTogether - 1> headers;
+    std::array<std::optional<RegionTable::Pin>, kTogether - 1> pins;
   };
 
   Request& at(size_t index) { return requests_[(first_ + index) % kMaxReads]; }
@@ -103,10 +106,17 @@ class Answers {
   }
   bool ends_read() { return !gone_ && first().left == headers_.answer.length; }
   Vectors gather();
-  void gather_further(uint32_t arrived, std::span<std::optional<RegionTable::Pin>> pins,
-                      Vectors* vectors);
+  void gather_further(uint32_t arrived, Further* further, Vectors* vectors);
+  template <typename SendVectors>
+  ssize_t hand_over(SendVectors& send_vectors, Vectors& vectors, std::span<const Headers> further,
+                    ControlFrames& control, size_t* asked) {
+    *asked = vectors.bytes;
+    const ssize_t result = send_vectors(std::span(vectors.all).first(vectors.count));
+    if (result > 0) moved(static_cast<size_t>(result), further, control);
+    return result;
+  }
   bool begin_frame(uint32_t arrived, ControlFrames& control);
-  void moved(size_t bytes, ControlFrames& control);
+  void moved(size_t bytes, std::span<const Headers> further, ControlFrames& control);
   void end_frame(ControlFrames& control);
   void refuse_first(ControlFrames& control);
 
@@ -117,9 +127,6 @@ class Answers {
   Headers headers_;    // of the frame under way; its end follows if ends_read()
   size_t offset_ = 0;  // bytes of all that that the kernel has
   bool gone_ = false;  // the memory of the frame was deregistered: zeros fill it
-  // Of the call under way: whole answers to the requests behind the first.
-  std::array<Headers, kTogether - 1> further_;
-  size_t further_count_ = 0;
   bool refused_too_many_ = false;
 };
 

@@ -205,16 +205,17 @@ TEST(TcpAnswers, SeveralThatAreCutComeWholeOrAreRefused) {
 }
 
 TEST(TcpAnswers, ShortOnesLeaveTogether) {
-  constexpr uint32_t kReads = Answers::kTogether + 1;
+  constexpr uint32_t kReads = Answers::kTogether;
   for (const uint32_t bytes : {1u, 4096u}) {
     CutAnswer answer(bytes, SIZE_MAX, kReads);
     answer.finish();
-    EXPECT_EQ(answer.calls, 2u);
+    EXPECT_EQ(answer.calls, 1u);
     EXPECT_EQ(answer.stream.size(), kReads * (bytes + 2 * kFrameHeaderBytes));
   }
-  CutAnswer half(kMaxAnswerBytes / 2 + 1, SIZE_MAX, 2);
-  half.finish();
-  EXPECT_EQ(half.calls, 2u);
+  constexpr uint32_t kLong = Answers::kTogetherBytes / kMaxAnswerBytes;
+  CutAnswer long_ones(kMaxAnswerBytes, SIZE_MAX, kLong + 1);
+  long_ones.finish();
+  EXPECT_EQ(long_ones.calls, 2u);
 }
 
 // The rest of a frame that was cut leaves alone: what waits behind it may be a refusal, which must
