@@ -111,6 +111,7 @@ Result<void> Engine::remove_peer(uint64_t handle) {
 
 // Both ends of a link to this engine itself.
 std::vector<std::shared_ptr<Peer>> Engine::take_out(uint64_t handle) {
+  std::vector<std::shared_ptr<Peer>> left;  // freed without the lock
   const std::lock_guard lock(mutex_);
   if (handle == itself_handle_) return {};
   auto peer = handles_.remove(handle);
@@ -121,7 +122,10 @@ std::vector<std::shared_ptr<Peer>> Engine::take_out(uint64_t handle) {
     (void)handles_.remove(std::exchange(itself_handle_, 0));
     removed.push_back(std::move(itself_));
   }
-  std::erase_if(leaving_, [](const auto& one) { return one->has_left(); });
+  for (auto& one : leaving_) {
+    if (one->has_left()) left.push_back(std::move(one));
+  }
+  std::erase(leaving_, nullptr);
   leaving_.insert(leaving_.end(), removed.begin(), removed.end());
   return removed;
 }
