@@ -4,8 +4,6 @@
 #include <ctime>
 #include <utility>
 
-#include "base/log.h"
-
 namespace slime {
 namespace {
 

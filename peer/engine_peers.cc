@@ -1,5 +1,6 @@
 // The peers of an engine: how they become known, and how they are removed.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -102,7 +103,7 @@ Result<void> Engine::remove_peer(uint64_t handle) {
   const auto removed = take_out(handle);  // now in leaving_, too
   if (removed.empty()) return fail(Status::kInvalid, "no such peer (any more)");
   for (const auto& peer : removed) {
-    peer->leave(make_error(Status::kRemote, 0, "this program has removed the peer"));
+    peer->leave(Peer::removed_here());
     service_->attend(peer);
   }
   world_->messages.drop_of(handle);

@@ -5,9 +5,9 @@
 //   kConnecting   this end dials, or waits for the link that the peer dials
 //   kUp           the link works, perhaps without a rail for a while (link/lifeline)
 //   kGone         it cannot be reached; report() says why, and requests end with that. It may
-//                 be dialed again by its address, or connect by itself. Not when leave() was
-//                 called: then its link lives on for kFarewellNs at most, in which the peer learns
-//                 that it ends, and there is no other one
+//                 be dialed again by its address, or connect by itself. Not after leave(): then
+//                 its link lives on until the peer knows that it ends, for kTellNs and
+//                 kLongestFarewellNs at most, and there is no other one
 //
 // Threads: any. One at a time has the lock, and moves the link with the requests that others have
 // handed over. A thread that does not get the lock leaves a mark (missed_) and goes on: the holder
@@ -99,10 +99,13 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // It has dialed again for this link.
   void resume(const LinkId& link, std::unique_ptr<LifelineStream> stream);
   bool has_link(const LinkId& link);
-  // For good: its requests end, and the peer is told. Whoever calls has it moved until has_left().
+  // Ends all requests, tells the peer, and ends the link; there is no other link after it. The
+  // caller has the service call serve(), or calls try_move(), until has_left().
   void leave(Error why);
   bool has_left() const { return has_left_.load(std::memory_order_acquire); }
-  void end_leaving(Error why);  // it leaves, and its link ends now
+  // The same, for removed_here(), and the link ends now.
+  void end_leaving();
+  static Error removed_here();  // the reason of a peer that its program has removed
 
   // Begins the request at once if no other thread moves the peer, else that thread does. Returns as
   // try_move().

@@ -4,7 +4,6 @@
 //   end(), has_left()         <--   the rails close                          <--   end()
 #include <utility>
 
-#include "base/check.h"
 #include "peer/peer.h"
 
 namespace slime {
@@ -26,7 +25,7 @@ void Peer::leave(Error why) {
   address_.reset();
   connector_.reset();
   crossed_.reset();
-  before_.clear();  // whoever has not left is known to the next peer, too
+  before_.clear();  // the next peer gets those that have not left from the engine
   gone_ = std::move(why);
   if (connection_ == nullptr) return end(gone_);
   set_state(State::kGone);
@@ -35,12 +34,16 @@ void Peer::leave(Error why) {
   move_link();
 }
 
+Error Peer::removed_here() {
+  return make_error(Status::kRemote, 0, "this program has removed the peer");
+}
+
 // The thread that removes it may not have come to leave() yet.
-void Peer::end_leaving(Error why) {
+void Peer::end_leaving() {
   const Hold hold(*this);
   if (!leaves()) {
     leaving_since_ns_ = world_.devices.clock().now_ns();
-    gone_ = std::move(why);
+    gone_ = removed_here();
     take_handed();
   }
   if (!has_left()) end(gone_);
@@ -57,7 +60,7 @@ Status Peer::on_farewell(std::span<const std::byte> payload) {
   LinkContext& context = connection_->link.context();
   const auto counts = words_of<Rings::Counts>(payload);
   if (!counts) return context.fail_protocol("a farewell cut short");
-  if (const Status status = connection_->rings.on_taken(*counts); status != Status::kOk) {
+  if (const Status status = connection_->rings.on_counts(*counts); status != Status::kOk) {
     return status;
   }
   (void)take_messages();  // what it told before

@@ -65,7 +65,7 @@ class PeerRequest {
   // When it has to end: its deadline, or when it was cancelled.
   uint64_t due_ns() const { return due_ns_.load(std::memory_order_acquire); }
   void cancel(uint64_t now_ns);
-  Error overdue(const char* rest) const;  // `rest` of the sentence: what has not happened by then
+  Error overdue(const char* rest) const;  // `rest`: ", and " what has not happened by then; or ""
   bool done() const { return done_.load(std::memory_order_acquire); }
   bool wait_until(uint64_t end_ns) const;  // false: it is not done by then
   const Outcome& outcome() const { return outcome_; }

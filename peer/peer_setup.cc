@@ -124,9 +124,7 @@ void Peer::set_up(std::unique_ptr<LinkParts> parts, uint32_t era_there) {
   connector_.reset();
   drop_connection();
   // From now on the peer writes over this link alone.
-  for (const auto& peer : std::exchange(before_, {})) {
-    peer->end_leaving(make_error(Status::kRemote, 0, "this program has removed the peer"));
-  }
+  for (const auto& peer : std::exchange(before_, {})) peer->end_leaving();
   peer_left_ = false;
   gone_ = {Status::kOk, 0, {}};
   messages_.on_new_link(++links_, era_there, world_.devices.clock().now_ns());

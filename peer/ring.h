@@ -89,8 +89,7 @@ class Ring final : private WorkOwner {
   void refuse();
   bool refusal_seen() const { return refusal_ == Refusal::kSeen; }
   uint32_t taken() const { return taken_; }  // slots
-  // The peer has taken so many, as the count that it sends would say.
-  Status on_taken(uint32_t count) { return on_count(count); }
+  Status on_count(uint32_t count);           // the peer has taken so many
 
   // Submits what waits, as far as rails have room.
   void move();
@@ -135,7 +134,6 @@ class Ring final : private WorkOwner {
   }
   bool owes_count() const;
   Status on_record(uint32_t number);
-  Status on_count(uint32_t count);
   Status on_refusal(uint32_t number);
   void on_refusal_seen(uint32_t number);
   static uint32_t bit(uint32_t number) { return uint32_t{1} << number % kSlots; }

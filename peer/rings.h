@@ -31,9 +31,9 @@ struct Rings {
     std::ranges::transform(all(), counts.begin(), [](const Ring* ring) { return ring->taken(); });
     return counts;
   }
-  Status on_taken(const Counts& counts) {
+  Status on_counts(const Counts& counts) {
     for (size_t i = 0; i < kCount; ++i) {
-      if (const Status status = all()[i]->on_taken(counts[i]); status != Status::kOk) return status;
+      if (const Status status = all()[i]->on_count(counts[i]); status != Status::kOk) return status;
     }
     return Status::kOk;
   }
