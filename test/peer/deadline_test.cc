@@ -41,9 +41,9 @@ class Log {
   std::string text_;
 };
 
-// Another process, and an engine here that knows its region.
-class Deadline : public testing::Test {
+class Deadline : public WithOtherProcess {
  protected:
+  Deadline() : WithOtherProcess(kBytes) {}
   slime_assignment piece(uint64_t offset, uint64_t bytes) const {
     return {local, remote, offset, offset, bytes};
   }
@@ -79,12 +79,6 @@ class Deadline : public testing::Test {
     ADD_FAILURE() << "it has not ended its rails";
   }
 
-  OtherProcess other{kBytes};  // first: this process has one thread until then
-  std::vector<char> mine = std::vector<char>(kBytes, 'a');
-  TestEngine here;
-  const slime_region local = here.add(mine);
-  const slime_peer peer = here.know(other.address);
-  const slime_remote remote = here.remote(peer, other.region);
   Log log;
 };
 

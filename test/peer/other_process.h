@@ -111,4 +111,17 @@ class OtherProcess {
   pid_t pid_ = -1;
 };
 
+// Another process, and an engine here that knows its region; both have so much memory.
+class WithOtherProcess : public testing::Test {
+ protected:
+  explicit WithOtherProcess(size_t bytes) : other(bytes), mine(bytes, 'a') {}
+
+  OtherProcess other;  // first: this process has one thread until then
+  std::vector<char> mine;
+  TestEngine here;
+  const slime_region local = here.add(mine);
+  const slime_peer peer = here.know(other.address);
+  const slime_remote remote = here.remote(peer, other.region);
+};
+
 }  // namespace slime

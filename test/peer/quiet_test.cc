@@ -33,13 +33,13 @@ struct Slot {
   bool writes = false;
   slime_request request = 0;
   uint64_t cancel_ns = 0;       // when it is to be cancelled
-  bool pauses = false;          // the peer was stopped for it
   uint64_t rests_until_ns = 0;  // what it shows then has to be there still
   char here = 0, there = 0;     // 0: unknown
 };
 
-class Quiet : public testing::Test {
+class Quiet : public WithOtherProcess {
  protected:
+  Quiet() : WithOtherProcess(kBytes) {}
   std::span<char> part_here(const Slot& slot) {
     return std::span(mine).subspan(slot.index * kSlotBytes, kSlotBytes);
   }
@@ -65,10 +65,10 @@ class Quiet : public testing::Test {
       all.push_back(
           {local, remote, offset, offset, i + 1 < pieces ? bytes : kSlotBytes - i * bytes});
     }
-    slot.pauses = !stopped_ && below(400) == 0;
-    if (slot.pauses) stop();
+    const bool stops = !stopped_ && below(400) == 0;
+    if (stops) stop();
     slime_extra extra = SLIME_EXTRA_INIT;
-    const int64_t limit_ns = static_cast<int64_t>(1 + below(slot.pauses ? 50'000'000 : 1'000'000));
+    const int64_t limit_ns = static_cast<int64_t>(1 + below(stops ? 50'000'000 : 1'000'000));
     const bool by_deadline = below(2) == 0;
     if (by_deadline) extra.deadline_ns = limit_ns;
     slot.cancel_ns = by_deadline ? UINT64_MAX : steady_now_ns() + static_cast<uint64_t>(limit_ns);
@@ -119,12 +119,6 @@ class Quiet : public testing::Test {
     stopped_ = false;
   }
 
-  OtherProcess other{kBytes};  // first: this process has one thread until then
-  std::vector<char> mine = std::vector<char>(kBytes, 'h');
-  TestEngine here;
-  const slime_region local = here.add(mine);
-  const slime_peer peer = here.know(other.address);
-  const slime_remote remote = here.remote(peer, other.region);
   bool stopped_ = false;
   uint64_t go_on_ns_ = 0;
   uint64_t done_ = 0, quiet_ = 0, loud_ = 0, stops_ = 0;

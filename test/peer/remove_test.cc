@@ -194,7 +194,7 @@ TEST_F(RemoveTest, WritesOfThePeerAreQuietAfterwards) {
   }
 }
 
-TEST_F(RemoveTest, APeerThatNeverConnected) {
+TEST_F(RemoveTest, FreesPeersThatNeverConnected) {
   const std::vector<char> closed = [] { return TestEngine().address(); }();
   const test::Effort effort("SLIME_REMOVALS", 20'000);
   for (uint64_t i = 0; effort.goes_on(i); ++i) here.remove(here.know(closed));

@@ -1,4 +1,4 @@
-// A peer that is killed, closed or stopped and started again, while requests to it and to another
+// A peer that is killed or closed, and started again, while requests to it and to another
 // peer go on. SLIME_RESTARTS=n restarts it so often.
 #include <dirent.h>
 #include <poll.h>
