@@ -141,8 +141,10 @@ TEST_F(Deadline, ComesWithCancel) {
   other.signal(SIGSTOP);
   slime_request weak = 0, expected = 0, strong = 0;
   slime_result may_come = SLIME_RESULT_INIT;
-  for (int i = 0; i < 20 && may_come.quiet; ++i) {  // another thread may not have written it yet
+  // Tried again where the thread that has the peer had not written it by then.
+  for (int i = 1; i <= 20 && may_come.quiet; ++i) {
     ASSERT_EQ(slime_signal(here.engine, peer, remote, 0, 1, 0, nullptr, &weak), SLIME_OK);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10 * i));
     here.cancel(weak);
     may_come = here.end(weak);
     EXPECT_EQ(may_come.status, SLIME_ERR_CANCELLED) << may_come.text;
