@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "peer/engine.h"
+#include "peer/engine/engine.h"
 
 // The object behind the pointer that programs hold.
 struct slime_engine {

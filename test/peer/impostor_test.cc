@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "peer/engine.h"
+#include "peer/engine/engine.h"
 #include "peer/owner.h"
 #include "test/peer/test_engine.h"
 

@@ -1,4 +1,4 @@
-#include "peer/engine.h"
+#include "peer/engine/engine.h"
 
 #include <algorithm>
 #include <ctime>

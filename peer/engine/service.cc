@@ -1,4 +1,4 @@
-#include "peer/service.h"
+#include "peer/engine/service.h"
 
 #include <algorithm>
 #include <array>

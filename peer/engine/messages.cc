@@ -2,7 +2,7 @@
 #include <cinttypes>
 #include <utility>
 
-#include "peer/engine.h"
+#include "peer/engine/engine.h"
 
 namespace slime {
 

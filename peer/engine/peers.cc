@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "peer/engine.h"
+#include "peer/engine/engine.h"
 
 namespace slime {
 

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "peer/service.h"
+#include "peer/engine/service.h"
 
 namespace slime {
 
