@@ -49,16 +49,34 @@ int failed(const Error& error) {
 
 bool read_extra(const slime_extra* given, Extra* known) {
   slime_extra read = SLIME_EXTRA_INIT;
-  const uint32_t flags = SLIME_WITH_IMMEDIATE | SLIME_WITH_NOTIFICATION;
+  const uint32_t flags =
+      SLIME_WITH_IMMEDIATE | SLIME_WITH_NOTIFICATION | SLIME_COMPLETES | SLIME_MORE | SLIME_BORROW;
   if (!read_struct(given, &read) || (read.flags & ~flags) != 0 || read.deadline_ns < 0)
     return false;
-  known->deadline_ns = static_cast<uint64_t>(read.deadline_ns);
+  const bool listed = (read.flags & SLIME_COMPLETES) != 0;
+  if (listed && read.callback != nullptr) return false;
+  Terms& terms = known->terms;
+  terms.deadline_ns = static_cast<uint64_t>(read.deadline_ns);
+  terms.more = (read.flags & SLIME_MORE) != 0;
+  terms.completion.user = read.user;
+  if (listed) terms.completion.by = Completion::By::kList;
+  if (read.callback != nullptr) {
+    terms.completion.by = Completion::By::kCallback;
+    terms.completion.function = reinterpret_cast<Function>(read.callback);
+  }
+  known->borrows = (read.flags & SLIME_BORROW) != 0;
   if ((read.flags & SLIME_WITH_IMMEDIATE) != 0) known->immediate = read.immediate;
   if ((read.flags & SLIME_WITH_NOTIFICATION) == 0) return true;
   if (read.notification == nullptr && read.notification_bytes > 0) return false;
   known->notification =
       std::span(static_cast<const std::byte*>(read.notification), read.notification_bytes);
   return true;
+}
+
+int tell(const Result<uint64_t>& made, uint64_t* handle) {
+  if (!made) return failed(made.error());
+  *handle = *made;
+  return SLIME_OK;
 }
 
 int invalid(const char* what) { return failed(make_error(Status::kInvalid, 0, "%s", what)); }

@@ -21,10 +21,16 @@ namespace slime::api {
 // The texts of this thread's last calls.
 std::string& last_error();
 std::string& result_text();
+// Keeps its text in `text`.
+slime_result result_of(const Outcome& outcome, std::string* text);
+
+// A program's function, as the engine keeps it.
+using Function = void (*)();
 
 int status_of(Status status);
 int failed(const Error& error);  // keeps its text, in a library's words
 int invalid(const char* what);
+int tell(const Result<uint64_t>& made, uint64_t* handle);
 
 // Runs a call. No exception leaves it: the only ones are of memory that ran out.
 template <typename Call>
@@ -69,8 +75,12 @@ bool write_struct(Struct value, Struct* to) {
 
 inline constexpr const char* kWrongExtra =
     "extra.size is wrong (begin with SLIME_EXTRA_INIT), a flag is unknown, its deadline is "
-    "negative, or its notification is NULL";
+    "negative, its notification is NULL, or it has both SLIME_COMPLETES and a callback";
+inline constexpr const char* kCallsBack =
+    "a function that libslime calls must not wait: it is called by the engine's thread";
 
 bool read_extra(const slime_extra* given, Extra* known);
+// How the engine calls the functions of the program.
+void set_callbacks(const slime_options& given, EngineOptions* options);
 
 }  // namespace slime::api

@@ -49,6 +49,7 @@ int slime_open(const slime_options* options, slime_engine** engine) {
     chosen.settings = std::move(*settings);
     chosen.terms.lifeline_seconds = chosen.settings.peer_timeout;
     if (known.default_deadline_s > 0) chosen.default_deadline = known.default_deadline_s;
+    set_callbacks(known, &chosen);
     auto opened = Engine::open(chosen);
     if (!opened) return failed(opened.error());
     *engine = new slime_engine{std::move(*opened)};
@@ -58,6 +59,7 @@ int slime_open(const slime_options* options, slime_engine** engine) {
 
 int slime_close(slime_engine* engine) {
   return guarded([&] {
+    if (Engine::is_calling_back()) return invalid(kCallsBack);
     delete engine;
     return static_cast<int>(SLIME_OK);
   });
@@ -84,10 +86,7 @@ int slime_add_peer(slime_engine* engine, const void* blob, size_t bytes, slime_p
     if (engine == nullptr || blob == nullptr || peer == nullptr) {
       return invalid("slime_add_peer: an argument is NULL");
     }
-    auto added = engine->engine->add_peer({static_cast<const std::byte*>(blob), bytes});
-    if (!added) return failed(added.error());
-    *peer = *added;
-    return static_cast<int>(SLIME_OK);
+    return tell(engine->engine->add_peer({static_cast<const std::byte*>(blob), bytes}), peer);
   });
 }
 
@@ -96,6 +95,7 @@ int slime_connect(slime_engine* engine, slime_peer handle, int64_t timeout_ns) {
     if (engine == nullptr) return invalid("slime_connect: engine is NULL");
     const auto peer = engine->engine->peer(handle);
     if (peer == nullptr) return invalid("slime_connect: no such peer (any more)");
+    if (Engine::is_calling_back() && timeout_ns != 0) return invalid(kCallsBack);
     peer->connect();
     const auto settled = [&] {
       if (peer->state() == Peer::State::kNew) peer->connect();  // the other end dialed, and failed
@@ -145,16 +145,15 @@ int slime_register(slime_engine* engine, void* address, size_t bytes, const slim
           "slime_register: memory.size is wrong (begin with SLIME_MEMORY_INIT), a right is "
           "unknown, or reserved is not 0");
     }
-    auto made = engine->engine->register_memory(address, bytes, static_cast<uint8_t>(known.rights));
-    if (!made) return failed(made.error());
-    *region = *made;
-    return static_cast<int>(SLIME_OK);
+    const auto rights = static_cast<uint8_t>(known.rights);
+    return tell(engine->engine->register_memory(address, bytes, rights), region);
   });
 }
 
 int slime_deregister(slime_engine* engine, slime_region handle, int64_t timeout_ns) {
   return guarded([&] {
     if (engine == nullptr) return invalid("slime_deregister: engine is NULL");
+    if (Engine::is_calling_back() && timeout_ns != 0) return invalid(kCallsBack);
     Result<bool> ended = false;
     (void)in_time(limit_of(timeout_ns), [&] {
       ended = engine->engine->deregister(handle);
@@ -182,11 +181,8 @@ int slime_import(slime_engine* engine, slime_peer peer, const void* blob64, slim
     if (engine == nullptr || blob64 == nullptr || remote == nullptr) {
       return invalid("slime_import: an argument is NULL");
     }
-    auto imported =
-        engine->engine->import(peer, {static_cast<const std::byte*>(blob64), kRegionBlobBytes});
-    if (!imported) return failed(imported.error());
-    *remote = *imported;
-    return static_cast<int>(SLIME_OK);
+    const std::span blob(static_cast<const std::byte*>(blob64), kRegionBlobBytes);
+    return tell(engine->engine->import(peer, blob), remote);
   });
 }
 

@@ -6,36 +6,30 @@ using namespace slime::api;
 
 namespace {
 
-int tell(const Result<uint64_t>& submitted, slime_request* request) {
-  if (!submitted) return failed(submitted.error());
-  *request = *submitted;
-  return SLIME_OK;
-}
-
 // Of calls that have no other use for it. Returns what is wrong, or nullptr.
-const char* read_deadline(const slime_extra* extra, uint64_t* deadline_ns) {
+const char* read_terms(const slime_extra* extra, Terms* terms) {
   Extra known;
   if (!read_extra(extra, &known)) return kWrongExtra;
-  *deadline_ns = known.deadline_ns;
+  *terms = known.terms;
   const bool more = known.immediate || known.notification;
-  return more ? "of extra the deadline counts here: its flags are not 0" : nullptr;
+  return more ? "only reads and writes have SLIME_WITH_IMMEDIATE or SLIME_WITH_NOTIFICATION"
+              : nullptr;
 }
 
 static_assert(SLIME_SHORT_BYTES == Tagged::kMostBytes);
 static_assert(SLIME_ANY_PEER == TaggedReceive::kAnyPeer &&
               SLIME_ANY_PEER == Expectations::kAnyPeer);
 
-// What slime_send() and slime_recv() have alike. Returns as read_deadline().
+// What slime_send() and slime_recv() have alike. Returns as read_terms().
 const char* read_tagged(const slime_engine* engine, std::span<const std::byte> memory,
-                        const slime_extra* extra, const slime_request* request,
-                        uint64_t* deadline_ns) {
+                        const slime_extra* extra, const slime_request* request, Terms* terms) {
   if (engine == nullptr || request == nullptr || (memory.data() == nullptr && !memory.empty())) {
     return "an argument of slime_send or slime_recv is NULL";
   }
   if (memory.size() > UINTPTR_MAX - reinterpret_cast<uintptr_t>(memory.data())) {
     return "no memory has so many bytes from that address on";
   }
-  return read_deadline(extra, deadline_ns);
+  return read_terms(extra, terms);
 }
 
 }  // namespace
@@ -48,11 +42,10 @@ int slime_notify(slime_engine* engine, slime_peer peer, const void* data, size_t
     if (engine == nullptr || request == nullptr || (data == nullptr && bytes > 0)) {
       return invalid("slime_notify: an argument is NULL");
     }
-    uint64_t deadline_ns = 0;
-    if (const char* const wrong = read_deadline(extra, &deadline_ns)) return invalid(wrong);
-    return tell(
-        engine->engine->notify(peer, {static_cast<const std::byte*>(data), bytes}, deadline_ns),
-        request);
+    Terms terms;
+    if (const char* const wrong = read_terms(extra, &terms)) return invalid(wrong);
+    return tell(engine->engine->notify(peer, {static_cast<const std::byte*>(data), bytes}, terms),
+                request);
   });
 }
 
@@ -62,10 +55,9 @@ int slime_signal(slime_engine* engine, slime_peer peer, slime_remote remote, uin
     if (engine == nullptr || request == nullptr) {
       return invalid("slime_signal: an argument is NULL");
     }
-    uint64_t deadline_ns = 0;
-    if (const char* const wrong = read_deadline(extra, &deadline_ns)) return invalid(wrong);
-    return tell(engine->engine->signal(peer, {remote, offset, add, strong != 0}, deadline_ns),
-                request);
+    Terms terms;
+    if (const char* const wrong = read_terms(extra, &terms)) return invalid(wrong);
+    return tell(engine->engine->signal(peer, {remote, offset, add, strong != 0}, terms), request);
   });
 }
 
@@ -89,33 +81,33 @@ int slime_expect(slime_engine* engine, slime_peer peer, uint32_t immediate, uint
     if (engine == nullptr || request == nullptr) {
       return invalid("slime_expect: an argument is NULL");
     }
-    uint64_t deadline_ns = 0;
-    if (const char* const wrong = read_deadline(extra, &deadline_ns)) return invalid(wrong);
-    return tell(engine->engine->expect(peer, immediate, count, deadline_ns), request);
+    Terms terms;
+    if (const char* const wrong = read_terms(extra, &terms)) return invalid(wrong);
+    return tell(engine->engine->expect(peer, immediate, count, terms), request);
   });
 }
 
 int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t bytes, uint64_t tag,
                const slime_extra* extra, slime_request* request) {
   return guarded([&] {
-    uint64_t deadline_ns = 0;
+    Terms terms;
     const std::span message(static_cast<const std::byte*>(data), bytes);
-    if (const char* const wrong = read_tagged(engine, message, extra, request, &deadline_ns)) {
+    if (const char* const wrong = read_tagged(engine, message, extra, request, &terms)) {
       return invalid(wrong);
     }
-    return tell(engine->engine->send(peer, message, tag, deadline_ns), request);
+    return tell(engine->engine->send(peer, message, tag, terms), request);
   });
 }
 
 int slime_recv(slime_engine* engine, slime_peer peer, void* room, size_t bytes, uint64_t tag,
                uint64_t tag_mask, const slime_extra* extra, slime_request* request) {
   return guarded([&] {
-    uint64_t deadline_ns = 0;
+    Terms terms;
     const std::span memory(static_cast<std::byte*>(room), bytes);
-    if (const char* const wrong = read_tagged(engine, memory, extra, request, &deadline_ns)) {
+    if (const char* const wrong = read_tagged(engine, memory, extra, request, &terms)) {
       return invalid(wrong);
     }
-    return tell(engine->engine->receive({peer, tag, tag_mask}, memory, deadline_ns), request);
+    return tell(engine->engine->receive({peer, tag, tag_mask}, memory, terms), request);
   });
 }
 

@@ -1,17 +1,10 @@
-// Requests of include/slime/slime.h.
+// How requests of include/slime/slime.h end.
 #include "c_abi/boundary.h"
 
 using namespace slime;
 using namespace slime::api;
 
 namespace {
-
-static_assert(sizeof(slime_assignment) == sizeof(Assignment));
-static_assert(offsetof(slime_assignment, local) == offsetof(Assignment, local));
-static_assert(offsetof(slime_assignment, remote) == offsetof(Assignment, remote));
-static_assert(offsetof(slime_assignment, local_offset) == offsetof(Assignment, local_offset));
-static_assert(offsetof(slime_assignment, remote_offset) == offsetof(Assignment, remote_offset));
-static_assert(offsetof(slime_assignment, length) == offsetof(Assignment, bytes));
 
 constexpr const char* kNoResultSize = "result.size is wrong: begin with SLIME_RESULT_INIT";
 
@@ -25,42 +18,13 @@ int tell(const Result<Status>& tested, const Outcome& outcome, slime_result* res
   if (*tested != Status::kOk) return status_of(*tested);
   if (result == nullptr)
     return outcome.error.status == Status::kOk ? SLIME_OK : failed(outcome.error);
-  result_text() = with_option_names(outcome.error.what);
-  const slime_result told = {sizeof told,
-                             status_of(outcome.error.status),
-                             outcome.quiet ? 1 : 0,
-                             result_text().c_str(),
-                             outcome.bytes,
-                             outcome.queued_ns,
-                             outcome.moved_ns,
-                             outcome.peer,
-                             outcome.tag};
-  return write_struct(told, result) ? static_cast<int>(SLIME_OK) : invalid(kNoResultSize);
+  return write_struct(result_of(outcome, &result_text()), result) ? static_cast<int>(SLIME_OK)
+                                                                  : invalid(kNoResultSize);
 }
 
 }  // namespace
 
 extern "C" {
-
-int slime_submit(slime_engine* engine, slime_peer peer, int op, const slime_assignment* assignments,
-                 size_t count, const slime_extra* extra, slime_request* request) {
-  return guarded([&] {
-    if (engine == nullptr || request == nullptr || (assignments == nullptr && count > 0)) {
-      return invalid("slime_submit: an argument is NULL");
-    }
-    if (op != SLIME_READ && op != SLIME_WRITE) {
-      return invalid("slime_submit: op is neither SLIME_READ nor SLIME_WRITE");
-    }
-    Extra known;
-    if (!read_extra(extra, &known)) return invalid(kWrongExtra);
-    const auto* const pieces = reinterpret_cast<const Assignment*>(assignments);
-    auto submitted = engine->engine->submit(peer, op == SLIME_READ ? Opcode::kRead : Opcode::kWrite,
-                                            {pieces, count}, known);
-    if (!submitted) return failed(submitted.error());
-    *request = *submitted;
-    return static_cast<int>(SLIME_OK);
-  });
-}
 
 int slime_test(slime_engine* engine, slime_request request, slime_result* result) {
   return guarded([&] {
@@ -77,6 +41,7 @@ int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
   return guarded([&] {
     if (engine == nullptr) return invalid("slime_wait: engine is NULL");
     if (!has_size(result)) return invalid(kNoResultSize);
+    if (Engine::is_calling_back() && timeout_ns != 0) return invalid(kCallsBack);
     Outcome outcome;
     const uint64_t limit_ns = timeout_ns < 0 ? UINT64_MAX : static_cast<uint64_t>(timeout_ns);
     const auto waited = engine->engine->wait(request, limit_ns, &outcome);
@@ -96,7 +61,8 @@ int slime_release(slime_engine* engine, uint64_t handle) {
   return guarded([&] {
     if (engine == nullptr) return invalid("slime_release: engine is NULL");
     if (engine->engine->release(handle)) return static_cast<int>(SLIME_OK);
-    return invalid("slime_release: no such request, remote region or notification (any more)");
+    return invalid(
+        "slime_release: no such request, plan, remote region or notification (any more)");
   });
 }
 

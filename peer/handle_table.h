@@ -19,7 +19,7 @@
 
 namespace slime {
 
-enum class HandleKind : uint8_t { kPeer = 1, kRegion, kRemote, kRequest, kNotice };
+enum class HandleKind : uint8_t { kPeer = 1, kRegion, kRemote, kRequest, kNotice, kPlan };
 
 template <typename Object>
 class HandleTable {

@@ -136,10 +136,16 @@ bool Mover::has_room() const {
   return !free_.empty() && !queue_.any() && open_bytes_ < most;
 }
 
-// False: there is no room for the next part.
+// False: there is no room for the next part. It may also wait for keys, or have been given up.
 bool Mover::begin(PeerRequest& request) {
   while (!request.all_begun()) {
     if (!has_room()) return false;
+    if (request.wants_pieces()) {
+      request.refill(kRefill);
+      prepare(request);
+      if (!request.has_keys) return true;
+      continue;
+    }
     PieceTransfer* const transfer = free_.back();
     free_.pop_back();
     start(request, *transfer);

@@ -2,7 +2,8 @@
 //
 // Requests begin in the order in which they came, as far as kTransfers transfers go; up to as many
 // that wait for the peer's keys let others pass. A piece is cut where it is longer than kMostPiece,
-// so that a request that is given up ends soon.
+// so that a request that is given up ends soon. A long request gets its pieces some at a time, when
+// there is room for them.
 //
 // States of a request here: waiting (for keys, or for a transfer that is free), begun (in moving_),
 // ended. One that is overdue begins nothing more, and ends with its last transfer. If that does not
@@ -27,6 +28,7 @@ class Mover {
  public:
   static constexpr size_t kTransfers = 256;
   static constexpr uint64_t kMostPiece = 16 << 20;
+  static constexpr size_t kRefill = 1024;  // pieces of a long request
   // Begun and not ended, for each rail that is up: so that what comes later waits for no more.
   static constexpr uint64_t kMostOpenBytes = 64 << 20;
   // When it is overdue, what a request has under way gets so long to end by itself, and then the

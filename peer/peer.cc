@@ -29,11 +29,13 @@ bool Peer::leave_lock() {
   return missed_ || !handed_.empty();
 }
 
+void Peer::hand(std::shared_ptr<PeerRequest> request) {
+  const std::lock_guard lock(handing_);
+  handed_.push_back(std::move(request));
+}
+
 bool Peer::submit(std::shared_ptr<PeerRequest> request) {
-  {
-    const std::lock_guard lock(handing_);
-    handed_.push_back(std::move(request));
-  }
+  hand(std::move(request));
   return try_move();
 }
 
@@ -122,7 +124,7 @@ void Peer::begin(std::shared_ptr<PeerRequest> request) {
   if (request->strong) before = open_requests();
   if (!before.empty()) {
     barriers_.add(std::move(request), std::move(before));
-  } else if (request->pieces.empty()) {
+  } else if (request->all_begun()) {
     messages_.after(request, world_.devices.clock().now_ns());
   } else {
     connection_->mover.add(std::move(request));

@@ -110,6 +110,8 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // Begins the request at once if no other thread moves the peer, else that thread does. Returns as
   // try_move().
   bool submit(std::shared_ptr<PeerRequest> request);
+  // The same, with the next submit() or try_move().
+  void hand(std::shared_ptr<PeerRequest> request);
   // Moves what can be moved, unless another thread does. Never waits. `spins`: the caller calls
   // again at once, until it calls without. False: nobody looks after the link from now on; have the
   // service do so.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "peer/messages/message.h"
+#include "peer/piece_source.h"
 #include "peer/region.h"
 
 namespace slime {
@@ -41,15 +42,30 @@ struct Outcome {
   uint64_t queued_ns = 0, moved_ns = 0;
 };
 
+// Is told of the ends of requests whose programs want to know.
+class EndListener {
+ public:
+  virtual ~EndListener() = default;
+  // Any thread, with the locks that it holds.
+  virtual void on_end(uint64_t handle, bool calls_back) = 0;
+};
+
 class PeerRequest {
  public:
   // Before it is submitted, and not after.
   Opcode opcode = Opcode::kRead;
   std::vector<Piece> pieces;
+  std::unique_ptr<PieceSource> source;           // of those that follow; nullptr: there are none
   std::vector<std::shared_ptr<Region>> regions;  // of the pieces
   std::vector<std::shared_ptr<Remote>> remotes;
   std::vector<Message> messages;  // for the peer, when all pieces have been moved
   uint64_t submitted_ns = 0;
+  // This one lives longer than the request is open.
+  void tell_end_to(EndListener* listener, uint64_t handle, bool calls_back) {
+    listener_ = listener;
+    handle_ = handle;
+    calls_back_ = calls_back;
+  }
   void set_due(uint64_t due_ns) { due_ns_.store(due_ns, std::memory_order_relaxed); }
   bool of_engine = false;           // no program has it
   bool strong = false;              // it begins when all have ended that the peer was given before
@@ -61,7 +77,7 @@ class PeerRequest {
   void append(const Piece& piece);
 
   // Any thread, when it has been submitted. outcome(): once it is done.
-  uint64_t total_bytes() const { return total_bytes_; }
+  uint64_t known_bytes() const { return known_bytes_.load(std::memory_order_relaxed); }
   // When it has to end: its deadline, or when it was cancelled.
   uint64_t due_ns() const { return due_ns_.load(std::memory_order_acquire); }
   void cancel(uint64_t now_ns);
@@ -81,6 +97,7 @@ class PeerRequest {
   void give_up(Error error) {
     if (!given_up()) outcome_.error = std::move(error);
     next_ = pieces.size();
+    source.reset();
   }
   void end(uint64_t now_ns) {
     outcome_.queued_ns = (begun_ns_ != 0 ? begun_ns_ : now_ns) - submitted_ns;
@@ -92,6 +109,7 @@ class PeerRequest {
       done_.store(true, std::memory_order_release);
     }
     changed_.notify_all();
+    if (listener_ != nullptr) listener_->on_end(handle_, calls_back_);
   }
   // Its messages are on their way, and it ends with the last.
   std::vector<Message> begin_telling() {
@@ -115,8 +133,16 @@ class PeerRequest {
     next_ = 0;
     offset_ = 0;
     outcome_.bytes = 0;
+    if (source == nullptr) return;
+    source->rewind();
+    pieces.clear();
   }
-  bool all_begun() const { return next_ == pieces.size(); }
+  bool all_begun() const { return !wants_pieces() && next_ == pieces.size(); }
+  // Those that are here have begun, and there are more.
+  bool wants_pieces() const {
+    return next_ == pieces.size() && source != nullptr && !source->at_end();
+  }
+  void refill(size_t most);
   bool has_ended() const { return all_begun() && open_ == 0; }
   // The next part, of `most` bytes at most; it counts as begun.
   Piece take(uint64_t most);
@@ -135,11 +161,14 @@ class PeerRequest {
   void received(uint64_t bytes) { outcome_.bytes = bytes; }
 
  private:
-  uint64_t total_bytes_ = 0;
-  size_t next_ = 0;      // pieces before it have begun
-  uint64_t offset_ = 0;  // of that piece, bytes that have
-  uint32_t open_ = 0;    // transfers
+  std::atomic<uint64_t> known_bytes_ = 0;  // of the pieces so far
+  size_t next_ = 0;                        // pieces before it have begun
+  uint64_t offset_ = 0;                    // of that piece, bytes that have
+  uint32_t open_ = 0;                      // transfers
   size_t messages_open_ = 0;
+  EndListener* listener_ = nullptr;
+  uint64_t handle_ = 0;  // of the program
+  bool calls_back_ = false;
   uint64_t begun_ns_ = 0;
   Outcome outcome_;
   std::atomic<uint64_t> due_ns_ = UINT64_MAX;
@@ -153,7 +182,7 @@ using Requests = std::vector<std::shared_ptr<PeerRequest>>;
 
 inline void PeerRequest::append(const Piece& piece) {
   if (piece.bytes == 0) return;
-  total_bytes_ += piece.bytes;
+  known_bytes_.store(known_bytes() + piece.bytes, std::memory_order_relaxed);
   Piece* const last = pieces.empty() ? nullptr : &pieces.back();
   if (last != nullptr && last->memory == piece.memory && last->remote == piece.remote &&
       last->local + last->bytes == piece.local &&
@@ -162,6 +191,14 @@ inline void PeerRequest::append(const Piece& piece) {
   } else {
     pieces.push_back(piece);
   }
+}
+
+inline void PeerRequest::refill(size_t most) {
+  pieces.clear();
+  next_ = 0;
+  has_keys = false;  // perhaps of other regions
+  auto done = source->refill(*this, most);
+  if (!done) give_up(std::move(done.error()));
 }
 
 // One that is overdue already stays that.

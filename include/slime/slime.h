@@ -42,6 +42,7 @@ typedef struct slime_engine slime_engine;
 typedef uint64_t slime_peer;    /* another engine */
 typedef uint64_t slime_region;  /* registered memory of this engine */
 typedef uint64_t slime_remote;  /* registered memory of a peer */
+typedef uint64_t slime_plan;    /* a list of pieces, to be moved any number of times */
 typedef uint64_t slime_request; /* what was asked for; it ends with the call that returns its end */
 
 enum {
@@ -73,9 +74,13 @@ typedef struct {
    * environment count for the others. */
   const char* settings;
   double default_deadline_s; /* of a request without one; 0: 30 */
+  /* Called for each immediate that comes while nobody expects it: then it is not kept for a later
+   * slime_expect(). As slime_callback below. NULL: they are kept. */
+  void (*on_immediate)(void* user, slime_peer peer, uint32_t immediate);
+  void* user; /* for on_immediate */
 } slime_options;
 #define SLIME_OPTIONS_INIT \
-  { sizeof(slime_options), NULL, 0 }
+  { sizeof(slime_options), NULL, 0, NULL, NULL }
 
 typedef struct {
   size_t size;       /* sizeof(slime_memory) */
@@ -93,29 +98,22 @@ typedef struct {
   uint64_t local_offset, remote_offset, length;
 } slime_assignment;
 
-/* What is told to the peer when all bytes of the request have been moved. */
-enum { SLIME_WITH_IMMEDIATE = 1, SLIME_WITH_NOTIFICATION = 2 };
-
+/* Page local_pages[i] of a region here and page remote_pages[i] of a region of the peer, for each i
+ * below `count`. Page n begins at the offset of its side + n * the stride of its side. A stride of
+ * 0: page_bytes. */
 typedef struct {
-  size_t size;              /* sizeof(slime_extra) */
-  int64_t deadline_ns;      /* from the call on; 0: the engine's default */
-  uint32_t flags;           /* SLIME_WITH_..., or 0 */
-  uint32_t immediate;       /* with its flag: for slime_expect() at the peer */
-  const void* notification; /* with its flag: for slime_notifications() at the peer */
-  size_t notification_bytes;
-} slime_extra;
-#define SLIME_EXTRA_INIT \
-  { sizeof(slime_extra), 0, 0, 0, NULL, 0 }
-
-/* A notification that has come. Its bytes live until slime_release(handle). */
-typedef struct {
-  slime_peer peer; /* who sent it; this engine may not have added it, but can use it as any peer */
-  uint64_t handle;
-  const void* data;
-  size_t bytes;
-} slime_notification;
-#define SLIME_NOTIFICATION_BYTES ((size_t)64 << 20) /* of one, at most */
-#define SLIME_ANY_PEER ((slime_peer)0)
+  size_t size; /* sizeof(slime_pages) */
+  slime_region local;
+  slime_remote remote;
+  uint64_t page_bytes;
+  uint64_t local_offset, remote_offset;
+  uint64_t local_stride, remote_stride;
+  const uint32_t* local_pages;
+  const uint32_t* remote_pages;
+  size_t count;
+} slime_pages;
+#define SLIME_PAGES_INIT \
+  { sizeof(slime_pages), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0 }
 
 typedef struct {
   size_t size; /* sizeof(slime_result) */
@@ -135,6 +133,58 @@ typedef struct {
 } slime_result;
 #define SLIME_RESULT_INIT \
   { sizeof(slime_result), 0, 1, NULL, 0, 0, 0, 0, 0 }
+
+/* Told when a request has ended, in place of slime_test() and slime_wait(). The engine's own thread
+ * calls it, or slime_close(): one call after the other. It may call anything of this library but
+ * slime_close(); calls with a time-out take only 0 there. While it runs, nothing moves that no
+ * other thread waits for. The handle is not valid any more. `result` is valid until it returns. */
+typedef void (*slime_callback)(void* user, slime_request request, const slime_result* result);
+
+enum {
+  /* What is told to the peer when all bytes of the request have been moved. */
+  SLIME_WITH_IMMEDIATE = 1,
+  SLIME_WITH_NOTIFICATION = 2,
+  SLIME_COMPLETES = 4, /* slime_completed() says when it has ended */
+  /* More follows: the request begins with the next one to this peer that has no such flag, or
+   * when somebody waits for it or tests it; after 2 s at the latest. */
+  SLIME_MORE = 8,
+  SLIME_BORROW =
+      16 /* of reads and writes: the arrays stay as they are until the request has ended */
+};
+
+typedef struct {
+  size_t size;              /* sizeof(slime_extra) */
+  int64_t deadline_ns;      /* from the call on; 0: the engine's default */
+  uint32_t flags;           /* SLIME_..., of these */
+  uint32_t immediate;       /* with its flag: for slime_expect() at the peer */
+  const void* notification; /* with its flag: for slime_notifications() at the peer */
+  size_t notification_bytes;
+  slime_callback callback; /* NULL: none. Not with SLIME_COMPLETES */
+  void* user;              /* for the callback, or for slime_completed() */
+} slime_extra;
+#define SLIME_EXTRA_INIT \
+  { sizeof(slime_extra), 0, 0, 0, NULL, 0, NULL, NULL }
+
+/* A notification that has come. Its bytes live until slime_release(handle). */
+typedef struct {
+  slime_peer peer; /* who sent it; this engine may not have added it, but can use it as any peer */
+  uint64_t handle;
+  const void* data;
+  size_t bytes;
+} slime_notification;
+#define SLIME_NOTIFICATION_BYTES ((size_t)64 << 20) /* of one, at most */
+#define SLIME_ANY_PEER ((slime_peer)0)
+
+/* The end of a request, as slime_result has it. */
+typedef struct {
+  slime_request request; /* its handle, which is not valid any more */
+  void* user;            /* of its slime_extra */
+  int status, quiet;
+  const char* text; /* valid until this thread calls slime_completed() again */
+  uint64_t bytes, queued_ns, moved_ns;
+  slime_peer peer;
+  uint64_t tag;
+} slime_completion;
 
 enum {
   SLIME_PEER_NEW = 0, /* known by its address; connected at the first request */
@@ -193,10 +243,24 @@ int slime_deregister(slime_engine* engine, slime_region region, int64_t timeout_
 int slime_advertise(slime_engine* engine, slime_region region, void* blob64);
 int slime_import(slime_engine* engine, slime_peer peer, const void* blob64, slime_remote* remote);
 
-/* Begins to move all of these. `op`: SLIME_READ (from the peer) or SLIME_WRITE. The array may be
- * reused when the call returns, the memory not before the request is done. */
+/* Begins to move all of these, 2^24 at most. `op`: SLIME_READ (from the peer) or SLIME_WRITE. The
+ * array may be reused when the call returns, unless SLIME_BORROW says otherwise, the memory not
+ * before the request is done. The first 4096 are checked by this call, the others when they are
+ * moved: if one is wrong, the request ends with that. */
 int slime_submit(slime_engine* engine, slime_peer peer, int op, const slime_assignment* assignments,
                  size_t count, const slime_extra* extra, slime_request* request);
+/* Looks up and checks such a list, for any number of requests, also at once. The plan keeps no
+ * memory registered. It is refused after one of its regions was deregistered here, or released, or
+ * its peer removed; slime_release() frees it. */
+int slime_prepare(slime_engine* engine, slime_peer peer, const slime_assignment* assignments,
+                  size_t count, slime_plan* plan);
+/* As slime_submit(), of all assignments (`indices` NULL and `count` 0), or of those with these
+ * indices in the plan's list, which are all checked by this call. */
+int slime_start(slime_engine* engine, slime_plan plan, int op, const uint32_t* indices,
+                size_t count, const slime_extra* extra, slime_request* request);
+/* As slime_submit(), of pages. All are checked by this call. */
+int slime_start_pages(slime_engine* engine, slime_peer peer, int op, const slime_pages* pages,
+                      const slime_extra* extra, slime_request* request);
 /* Never blocks. SLIME_OK: the request is done, its handle is not valid any more, and *result says
  * how it ended. `result` NULL: the status is that of the request. Several threads may ask for one
  * request: those that are in a call when it ends all get its end. */
@@ -212,24 +276,33 @@ int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
 /* The request is overdue from now on: it ends with SLIME_ERR_CANCELLED within 1 s, unless it ends
  * before. slime_wait() tells how, as ever. This call does not wait for that. */
 int slime_cancel(slime_engine* engine, slime_request request);
+/* Requests with SLIME_COMPLETES that have ended and that nobody has tested, waited for or released
+ * since; each is told once. *count: how many there is room for, then how many there are. Never
+ * blocks. */
+int slime_completed(slime_engine* engine, slime_completion* completions, size_t* count);
+/* For poll(2) and its like: readable while slime_completed() or slime_notifications() have
+ * something, now and then also when not. Do not read it: those calls do. slime_close() closes
+ * it. */
+int slime_event_fd(slime_engine* engine, int* descriptor);
 /* Messages: immediates, signals, notifications and messages with tags. Each comes exactly once,
  * also when a NIC fails or a link is replaced. The message of a request comes after the bytes of
  * that request have been moved. The peer's program may then use what was written, or reuse what
  * was read. Notifications come in the order in which the bytes of their requests were moved, and
  * so do immediates. A notification and an immediate have no order. A request with messages is done
  * when the peer's engine has them. The request of slime_send() with a long message is done when
- * that has been received. If it ends with an error before that, they may have come, or not.
+ * that has been received. If it ends with an error before that, they may have come, or not. `extra`
+ * of these calls has no immediate and no notification.
  *
- * Sends so many bytes, 0 to SLIME_NOTIFICATION_BYTES, that this call copies. Of `extra` the
- * deadline counts. The peer keeps notifications that its program does not fetch, 4096 or 64 MiB for
- * each sender; further ones wait here. Reads, writes and immediates do not wait for them. */
+ * Sends so many bytes, 0 to SLIME_NOTIFICATION_BYTES, that this call copies. The peer keeps
+ * notifications that its program does not fetch, 4096 or 64 MiB for each sender; further ones wait
+ * here. Reads, writes and immediates do not wait for them. */
 int slime_notify(slime_engine* engine, slime_peer peer, const void* data, size_t bytes,
                  const slime_extra* extra, slime_request* request);
 /* The peer's engine adds `add` to the 64-bit counter at `offset` of that region, which must let
  * peers write, and be memory of the host. One addition, whatever fails. The program there reads it
  * with an atomic load (acquire). `strong` 0: at once; else after all requests to this peer that
  * were submitted before have ended, also those that end with an error; long sends end when they
- * have been received. Of `extra` the deadline counts. */
+ * have been received. */
 int slime_signal(slime_engine* engine, slime_peer peer, slime_remote remote, uint64_t offset,
                  uint64_t add, int strong, const slime_extra* extra, slime_request* request);
 /* Never blocks. *count: how many there is room for, then how many have come; each of them is to be
@@ -239,7 +312,7 @@ int slime_notifications(slime_engine* engine, slime_notification* notifications,
  * Those that came before and that nobody expected count too: 65536 different ones are kept for each
  * peer; the sender of one more gets an error. It ends with an error when the peer is gone. To
  * expect no longer, release it. What it has counted by then is used up, also when it ends with an
- * error. Of `extra` the deadline counts. */
+ * error. */
 int slime_expect(slime_engine* engine, slime_peer peer, uint32_t immediate, uint64_t count,
                  const slime_extra* extra, slime_request* request);
 /* Those that came and that nobody has expected count no more. */
@@ -251,8 +324,7 @@ int slime_forget(slime_engine* engine, slime_peer peer, uint32_t immediate);
  * registered; where there are RDMA NICs it must be writable, or this call fails. The request ends
  * with an error if the receive ends before it has read the message, and may do so if the link is
  * lost before a receive has come for it. A peer keeps 4096 messages of each sender that nobody has
- * received; further ones wait here, also for receives with other tags. Of `extra` the deadline
- * counts. */
+ * received; further ones wait here, also for receives with other tags. */
 int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t bytes, uint64_t tag,
                const slime_extra* extra, slime_request* request);
 #define SLIME_SHORT_BYTES 5096
@@ -263,11 +335,11 @@ int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t b
  * messages in the order of these calls. The request ends with an error when its peer is gone (of
  * SLIME_ANY_PEER, only while it reads a message), and when the sender gives up a long message that
  * it reads: receive again. To receive no longer, cancel it: when it has ended, the memory is
- * written no more. Of `extra` the deadline counts. */
+ * written no more. */
 int slime_recv(slime_engine* engine, slime_peer peer, void* room, size_t bytes, uint64_t tag,
                uint64_t tag_mask, const slime_extra* extra, slime_request* request);
-/* Of a request, a remote region or a notification. A request goes on, and nobody learns how it
- * ends. */
+/* Of a request, a plan, a remote region or a notification. A request goes on, and nobody learns how
+ * it ends. */
 int slime_release(slime_engine* engine, uint64_t handle);
 
 /* Of this thread: the last error. Never NULL. */

@@ -59,7 +59,21 @@ class Engine::Owner final : public EngineOwner {
   Engine& engine_;
 };
 
-Engine::Engine(const EngineOptions& options) : options_(options) {}
+Engine::Engine(const EngineOptions& options)
+    : options_(options),
+      completions_(
+          ready_,
+          [this] {
+            if (service_ != nullptr) service_->wake();
+          },
+          [this](uint64_t handle) { return requests_.find(handle) != nullptr; }),
+      expectations_(options.on_immediate == nullptr ? Expectations::Unexpected()
+                                                    : [this](uint64_t peer, uint32_t immediate) {
+                                                        if (!unexpected_.put({peer, immediate}))
+                                                          return false;
+                                                        service_->wake();
+                                                        return true;
+                                                      }) {}
 
 Result<std::unique_ptr<Engine>> Engine::open(const EngineOptions& options) {
   std::unique_ptr<Engine> engine(new Engine(options));
@@ -162,13 +176,12 @@ Result<void> Engine::open_pollers() {
 }
 
 Engine::~Engine() {
+  closing_ = true;
+  const Error closed = make_error(Status::kRemote, 0, "the engine was closed");
   if (service_ != nullptr) service_->stop();
-  service_.reset();
   listener_.reset();
   auto peers = handles_.all();
-  for (const auto& peer : peers) {
-    peer->leave(make_error(Status::kRemote, 0, "the engine was closed"));
-  }
+  for (const auto& peer : peers) peer->leave(closed);
   peers.insert(peers.end(), leaving_.begin(), leaving_.end());
   const auto has_left = [](const std::shared_ptr<Peer>& peer) {
     (void)peer->try_move();
@@ -177,6 +190,9 @@ Engine::~Engine() {
   while (static_cast<size_t>(std::ranges::count_if(peers, has_left)) < peers.size()) {
     ::nanosleep(&kPause, nullptr);
   }
+  end_all_posted(closed);
+  (void)call_back(SIZE_MAX);
+  service_.reset();
 }
 
 std::vector<std::byte> Engine::address() const { return pack({id_, listener_->address()}); }

@@ -6,6 +6,8 @@
 // their own locks.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,28 +15,39 @@
 #include <unordered_map>
 #include <vector>
 
+#include "peer/engine/completion.h"
+#include "peer/engine/resolver.h"
 #include "peer/engine/service.h"
+#include "peer/engine/unexpected.h"
 
 namespace slime {
+
+struct Plan;
 
 struct EngineOptions {
   Settings settings;
   LinkTerms terms;
   double default_deadline = 30;  // seconds, of a request without one
+  // Call the program's functions (peer/engine/callbacks.cc). on_immediate may be nullptr: then
+  // immediates that nobody expects are kept.
+  std::function<void(const Ended&)> on_end;
+  std::function<void(const UnexpectedImmediate&)> on_immediate;
 };
 
-// A piece of a request, as a program names it.
-struct Assignment {
-  uint64_t local = 0, remote = 0;  // handles
-  uint64_t local_offset = 0, remote_offset = 0, bytes = 0;
-};
-
-// What comes with a request.
-struct Extra {
+// What comes with any request.
+struct Terms {
   uint64_t deadline_ns = 0;  // 0: the engine's default
+  Completion completion;
+  bool more = false;  // it may begin with the next one
+};
+
+// What comes with a read or a write.
+struct Extra {
+  Terms terms;
   // For the peer, when all has been moved.
   std::optional<uint32_t> immediate;
   std::optional<std::span<const std::byte>> notification;
+  bool borrows = false;  // the arrays stay as they are until it is done
 };
 
 // A notification of a peer; its bytes live until the handle is released.
@@ -61,44 +74,52 @@ class Engine final : private ServiceHost {
   Result<bool> deregister(uint64_t region);
   Result<RegionBlob> advertise(uint64_t region) const;
   Result<uint64_t> import(uint64_t peer, std::span<const std::byte> blob);
-  bool release(uint64_t handle);  // of a remote, a request or a notification
+  bool release(uint64_t handle);  // of a remote, a request, a plan or a notification
 
   Result<uint64_t> submit(uint64_t peer, Opcode opcode, std::span<const Assignment> assignments,
                           const Extra& extra);
+  // A list of assignments that are looked up now, and moved later: all, or some.
+  Result<uint64_t> prepare(uint64_t peer, std::span<const Assignment> assignments);
+  Result<uint64_t> start(uint64_t plan, Opcode opcode,
+                         std::optional<std::span<const uint32_t>> indices, const Extra& extra);
+  Result<uint64_t> start_pages(uint64_t peer, Opcode opcode, const Pages& pages,
+                               const Extra& extra);
   Result<uint64_t> notify(uint64_t peer, std::span<const std::byte> notification,
-                          uint64_t deadline_ns);
+                          const Terms& terms);
   // `strong`: after all requests to this peer that came before, else at once.
   struct Addition {
     uint64_t remote = 0, offset = 0, add = 0;
     bool strong = false;
   };
-  Result<uint64_t> signal(uint64_t peer, const Addition& addition, uint64_t deadline_ns);
+  Result<uint64_t> signal(uint64_t peer, const Addition& addition, const Terms& terms);
   std::vector<Fetched> notifications(size_t most);
   // `peer`: Expectations::kAnyPeer for any.
-  Result<uint64_t> expect(uint64_t peer, uint32_t immediate, uint64_t count, uint64_t deadline_ns);
+  Result<uint64_t> expect(uint64_t peer, uint32_t immediate, uint64_t count, const Terms& terms);
   Result<void> forget(uint64_t peer, uint32_t immediate);
   // The bytes stay as they are until the request is done.
   Result<uint64_t> send(uint64_t peer, std::span<const std::byte> bytes, uint64_t tag,
-                        uint64_t deadline_ns);
+                        const Terms& terms);
   // The first message of this peer (TaggedReceive::kAnyPeer: of any) whose tag is the same in all
   // bits of the mask.
   struct Wanted {
     uint64_t peer = 0, tag = 0, mask = 0;
   };
-  Result<uint64_t> receive(const Wanted& wanted, std::span<std::byte> room, uint64_t deadline_ns);
+  Result<uint64_t> receive(const Wanted& wanted, std::span<std::byte> room, const Terms& terms);
   // kOk: it is done, with this outcome; kAgain: not yet.
   Result<Status> test(uint64_t request, Outcome* outcome);
   Result<Status> wait(uint64_t request, uint64_t limit_ns, Outcome* outcome);
   // It is overdue from now on, unless it has ended.
   Result<void> cancel(uint64_t request);
+  // One that has ended and was submitted for that (Completion::By::kList).
+  std::optional<Ended> next_completed();
+  // Readable while there are completions or notifications.
+  Result<int> ready_descriptor() { return ready_.descriptor(); }
+  // Whether this thread is in one of the program's functions: there it must not wait.
+  static bool is_calling_back();
 
   const Devices& devices() const { return *devices_; }
 
  private:
-  struct Imported {
-    uint64_t peer = 0;
-    std::shared_ptr<Remote> remote;
-  };
   // Where a request waits that no peer moves, or not yet.
   enum class Posted : uint8_t { kNowhere, kExpectations, kTagged };
   struct Submitted {
@@ -106,6 +127,7 @@ class Engine final : private ServiceHost {
     // the end of the link that listens.
     std::shared_ptr<Peer> peer;
     std::shared_ptr<PeerRequest> request;
+    Completion completion;
     Posted posted = Posted::kNowhere;
   };
   class Owner;
@@ -115,13 +137,21 @@ class Engine final : private ServiceHost {
   Result<void> find_device();
   Result<void> check_rails() const;
   Result<void> open_pollers();
-  Result<void> resolve(std::span<const Assignment> assignments, uint64_t peer,
-                       PeerRequest* request);
-  std::shared_ptr<PeerRequest> new_request(uint64_t deadline_ns) const;
-  Result<uint64_t> keep(Submitted submitted);
-  Result<uint64_t> hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request);
+  template <typename Source>
+  Result<void> fill(Source source, bool borrows, PeerRequest* request);
+  template <typename Source>
+  Result<uint64_t> submit_from(Source source, std::shared_ptr<Peer> peer,
+                               std::shared_ptr<PeerRequest> request, const Extra& extra);
+  Result<void> hold_regions(const Plan& plan, PeerRequest* request) const;
+  std::shared_ptr<PeerRequest> new_request(const Terms& terms) const;
+  Result<uint64_t> keep(const Submitted& submitted);
+  Result<uint64_t> hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request,
+                             const Terms& terms);
   void move_or_expire(const Submitted& submitted);
   void end_posted(const Submitted& submitted, const Error& why);
+  void end_all_posted(const Error& why);
+  size_t call_back(size_t most);
+  bool call_back_once();
   void end_if_gone(const std::shared_ptr<Peer>& peer, const Submitted& posted);
   void read_letter_of(uint64_t sender, const std::shared_ptr<PeerRequest>& request);
   void attend(std::span<const uint64_t> peers);
@@ -146,6 +176,8 @@ class Engine final : private ServiceHost {
   std::vector<std::shared_ptr<Peer>> peers() override { return handles_.all(); }
   std::shared_ptr<Peer> peer_with_tag(uint64_t tag) override;
   bool accept(std::vector<std::shared_ptr<Peer>>* came) override;
+  void call_back() override;
+  uint64_t end_overdue(uint64_t now_ns) override;
 
   const EngineOptions options_;
   std::unique_ptr<Devices> devices_;
@@ -161,11 +193,15 @@ class Engine final : private ServiceHost {
   // Before the tables: a peer that ends with them takes its name back.
   std::mutex mutex_;
   std::unordered_map<uint64_t, std::weak_ptr<Peer>> by_tag_;
+  ReadyFd ready_;
+  UnexpectedImmediates unexpected_;
+  Completions completions_;
   Expectations expectations_;
-  Notices notices_;
+  Notices notices_{&ready_};
   Tagged tagged_;
   Regions regions_{HandleKind::kRegion};
-  HandleTable<Imported> remotes_{HandleKind::kRemote};
+  RemoteTable remotes_{HandleKind::kRemote};
+  HandleTable<const Plan> plans_{HandleKind::kPlan};
   HandleTable<Submitted> requests_{HandleKind::kRequest};
   HandleTable<const Notice> fetched_{HandleKind::kNotice};
   HandleTable<Peer> handles_{HandleKind::kPeer};
@@ -175,7 +211,8 @@ class Engine final : private ServiceHost {
   uint64_t itself_handle_ = 0;    // no program has it
   std::vector<std::shared_ptr<Peer>> leaving_;  // removed, and perhaps not gone yet
 
-  std::unique_ptr<Service> service_;  // last: it ends first
+  std::atomic<bool> closing_ = false;  // no request is taken any more
+  std::unique_ptr<Service> service_;   // last: it ends first
 };
 
 }  // namespace slime

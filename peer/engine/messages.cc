@@ -33,18 +33,18 @@ Result<Message> Engine::message_of(std::span<const std::byte> notification) {
 }
 
 Result<uint64_t> Engine::notify(uint64_t peer_handle, std::span<const std::byte> notification,
-                                uint64_t deadline_ns) {
+                                const Terms& terms) {
   const auto peer = known_peer(peer_handle);
   if (!peer) return fail(peer.error());
   auto message = message_of(notification);
   if (!message) return fail(std::move(message.error()));
-  auto request = new_request(deadline_ns);
+  auto request = new_request(terms);
   request->messages.push_back(std::move(*message));
-  return hand_over(*peer, std::move(request));
+  return hand_over(*peer, std::move(request), terms);
 }
 
 Result<uint64_t> Engine::signal(uint64_t peer_handle, const Addition& addition,
-                                uint64_t deadline_ns) {
+                                const Terms& terms) {
   const auto peer = known_peer(peer_handle);
   if (!peer) return fail(peer.error());
   const auto imported = remotes_.find(addition.remote);
@@ -62,11 +62,11 @@ Result<uint64_t> Engine::signal(uint64_t peer_handle, const Addition& addition,
                 " bytes, at an address that is a multiple of 8",
                 addition.offset, region.bytes);
   }
-  auto request = new_request(deadline_ns);
+  auto request = new_request(terms);
   request->strong = addition.strong;
   const SignalWords words{region.region, region.nonce, addition.offset, addition.add};
   request->messages.push_back(Message::of(MessageKind::kSignal, words));
-  return hand_over(*peer, std::move(request));
+  return hand_over(*peer, std::move(request), terms);
 }
 
 std::vector<Fetched> Engine::notifications(size_t most) {
@@ -101,11 +101,11 @@ Result<std::shared_ptr<Peer>> Engine::peer_or_any(uint64_t handle) const {
 }
 
 Result<uint64_t> Engine::expect(uint64_t peer_handle, uint32_t immediate, uint64_t count,
-                                uint64_t deadline_ns) {
+                                const Terms& terms) {
   const auto peer = peer_or_any(peer_handle);
   if (!peer) return fail(peer.error());
   if (count == 0) return fail(Status::kInvalid, "it expects no immediate: count is 0");
-  const Submitted submitted{nullptr, new_request(deadline_ns), Posted::kExpectations};
+  const Submitted submitted{nullptr, new_request(terms), terms.completion, Posted::kExpectations};
   auto handle = keep(submitted);
   if (!handle) return handle;
   expectations_.expect(peer_handle, immediate, count, submitted.request);
@@ -128,7 +128,7 @@ Result<void> Engine::forget(uint64_t peer, uint32_t immediate) {
 }
 
 Result<uint64_t> Engine::send(uint64_t peer_handle, std::span<const std::byte> bytes, uint64_t tag,
-                              uint64_t deadline_ns) {
+                              const Terms& terms) {
   const auto peer = known_peer(peer_handle);
   if (!peer) return fail(peer.error());
   Message message;
@@ -142,16 +142,16 @@ Result<uint64_t> Engine::send(uint64_t peer_handle, std::span<const std::byte> b
     message = Letter::message(MessageKind::kTaggedLetter, words, std::move(*letter));
     message.nonce = words.address.nonce;
   }
-  auto request = new_request(deadline_ns);
+  auto request = new_request(terms);
   request->messages.push_back(std::move(message));
-  return hand_over(*peer, std::move(request));
+  return hand_over(*peer, std::move(request), terms);
 }
 
 Result<uint64_t> Engine::receive(const Wanted& wanted, std::span<std::byte> room,
-                                 uint64_t deadline_ns) {
+                                 const Terms& terms) {
   const auto peer = peer_or_any(wanted.peer);
   if (!peer) return fail(peer.error());
-  const Submitted submitted{*peer, new_request(deadline_ns), Posted::kTagged};
+  const Submitted submitted{*peer, new_request(terms), terms.completion, Posted::kTagged};
   auto handle = keep(submitted);
   if (!handle) return handle;
   const TaggedReceive receive{wanted.peer, wanted.tag, wanted.mask, room, submitted.request};

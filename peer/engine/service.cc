@@ -13,6 +13,14 @@ namespace {
 
 constexpr timespec kPause{0, 1'000'000};
 
+bool lower(std::atomic<uint64_t>& value, uint64_t to) {
+  uint64_t before = value.load();
+  while (to < before) {
+    if (value.compare_exchange_weak(before, to)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::open(ServiceHost& host, int listener,
@@ -55,8 +63,10 @@ void Service::run() {
     const uint64_t now_ns = steady_now_ns();
     look(now_ns);
     if (turns == 0) take_named();
+    const uint64_t served_ns = serve_due(now_ns);
+    host_.call_back();
     const uint64_t due_ns =
-        std::min({serve_due(now_ns), look_ns_, greets_ ? accept_ns_ : look_ns_});
+        std::min({served_ns, look_ns_.load(), greets_ ? accept_ns_ : UINT64_MAX});
     turns = due_ns <= now_ns ? (turns + 1) % kTurns : 0;
     if (due_ns > now_ns && sleeper_->wait(due_ns - now_ns)) {
       accept_ns_ = 0;
@@ -77,7 +87,12 @@ void Service::look(uint64_t now_ns) {
   }
   if (now_ns < look_ns_) return;
   look_ns_ = now_ns + kLookNs;
+  lower(look_ns_, host_.end_overdue(now_ns));
   for (auto& peer : host_.peers()) add(std::move(peer));
+}
+
+void Service::look_before(uint64_t at_ns) {
+  if (lower(look_ns_, at_ns)) sleeper_->wake();
 }
 
 // Those that somebody has named.

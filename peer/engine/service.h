@@ -6,7 +6,8 @@
 // so itself (Peer::serve). All peers are looked at every kLookNs besides, for what no poller tells
 // of a link that rests.
 //
-// Threads: attend() from any, the rest from the one that opened the engine.
+// Threads: attend(), wake() and look_before() from any, the rest from the one that opened the
+// engine.
 #pragma once
 
 #include <atomic>
@@ -30,6 +31,10 @@ class ServiceHost {
   // Takes what has come to the listener: peers that have a link now. True: others are in their
   // handshakes.
   virtual bool accept(std::vector<std::shared_ptr<Peer>>* came) = 0;
+  // Calls the program's functions for what has happened.
+  virtual void call_back() = 0;
+  // Ends requests that no peer moves and that are overdue. Returns when the next one is.
+  virtual uint64_t end_overdue(uint64_t now_ns) = 0;
 };
 
 class Service {
@@ -47,6 +52,9 @@ class Service {
   ~Service() { stop(); }
 
   void attend(std::shared_ptr<Peer> peer);
+  void wake() { sleeper_->wake(); }  // there is something to call back
+  // ServiceHost::end_overdue() is called at that time, at the latest.
+  void look_before(uint64_t at_ns);
 
  private:
   struct Due {
@@ -68,9 +76,10 @@ class Service {
   std::mutex mutex_;  // of attended_
   std::vector<std::shared_ptr<Peer>> attended_;
   std::atomic<bool> ending_ = false;
+  std::atomic<uint64_t> look_ns_ = 0;
   // Of the thread.
   std::unordered_map<Peer*, Due> due_;
-  uint64_t look_ns_ = 0, accept_ns_ = 0;
+  uint64_t accept_ns_ = 0;
   bool greets_ = false;       // peers are in their handshakes
   bool found_caller_ = true;  // when the listener was readable last
   std::thread thread_;

@@ -36,13 +36,17 @@ bool Expectations::take(uint64_t peer, uint32_t immediate) {
   uint64_t now_ns = 0;
   std::shared_ptr<PeerRequest> ended;
   {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     now_ns = steady_now_ns();  // not before that of a request that is expected here
     const auto fits = [&](const Open& one) {
       return one.immediate == immediate && (one.peer == kAnyPeer || one.peer == peer) &&
              now_ns < one.request->due_ns();
     };
     const auto found = std::ranges::find_if(open_, fits);
+    if (found == open_.end() && unexpected_) {
+      lock.unlock();
+      return unexpected_(peer, immediate);
+    }
     if (found == open_.end()) {
       Counts& counts = kept_[peer];
       if (counts.size() == kMostKept && !counts.contains(immediate)) return false;

@@ -9,10 +9,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "peer/peer_request.h"
 
@@ -23,6 +25,10 @@ class Expectations {
   // Different immediates of one peer that nobody has expected.
   static constexpr size_t kMostKept = 65'536;
   static constexpr uint64_t kAnyPeer = 0;  // never a handle
+  // Gets what nobody expects, in place of keeping it. False: there is no room for it.
+  using Unexpected = std::function<bool(uint64_t peer, uint32_t immediate)>;
+
+  explicit Expectations(Unexpected unexpected = nullptr) : unexpected_(std::move(unexpected)) {}
 
   // The request, which no link moves, ends when `count` of these have come.
   void expect(uint64_t peer, uint32_t immediate, uint64_t count,
@@ -49,6 +55,7 @@ class Expectations {
   void end_those(const Error& why, Which which);
   static uint64_t take_kept(Counts& counts, uint32_t immediate, uint64_t most);
 
+  const Unexpected unexpected_;
   std::mutex mutex_;
   std::list<Open> open_;                       // the oldest first
   std::unordered_map<uint64_t, Counts> kept_;  // of peers

@@ -18,6 +18,16 @@ void Notices::put(Notice notice) {
   ++share.count;
   share.bytes += notice.bytes->size();
   here_.push_back(std::move(notice));
+  if (here_.size() == 1) tell_ready();
+}
+
+void Notices::tell_ready() {
+  if (ready_ == nullptr) return;
+  if (here_.empty()) {
+    ready_->clear(ReadyFd::kNotices);
+  } else {
+    ready_->set(ReadyFd::kNotices);
+  }
 }
 
 std::vector<Notice> Notices::fetch(size_t most, std::vector<uint64_t>* peers) {
@@ -32,6 +42,7 @@ std::vector<Notice> Notices::fetch(size_t most, std::vector<uint64_t>* peers) {
     if (share.has_room() && std::exchange(share.waits, false)) peers->push_back(notice.peer);
     if (share.count == 0) shares_.erase(found);
   }
+  if (here_.empty()) tell_ready();
   return fetched;
 }
 
@@ -39,6 +50,7 @@ void Notices::drop_of(uint64_t peer) {
   const std::lock_guard lock(mutex_);
   std::erase_if(here_, [peer](const Notice& notice) { return notice.peer == peer; });
   shares_.erase(peer);
+  tell_ready();
 }
 
 }  // namespace slime

@@ -13,6 +13,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "peer/ready_fd.h"
+
 namespace slime {
 
 using NoticeBytes = std::vector<std::byte>;
@@ -28,6 +30,9 @@ class Notices {
   static constexpr size_t kMostBytes = size_t{64} << 20;
   static constexpr size_t kMost = 4096;
 
+  // `ready` knows whether some are here.
+  explicit Notices(ReadyFd* ready = nullptr) : ready_(ready) {}
+
   // Whether one of this peer has room. False: fetch() names the peer when it has.
   bool has_room(uint64_t peer);
   void put(Notice notice);
@@ -42,6 +47,9 @@ class Notices {
     bool has_room() const { return count < kMost && bytes < kMostBytes; }
   };
 
+  void tell_ready();
+
+  ReadyFd* const ready_;
   std::mutex mutex_;
   std::deque<Notice> here_;
   std::unordered_map<uint64_t, Share> shares_;  // of peers with some here

@@ -251,7 +251,7 @@ TEST_F(MessagesTest, BadArgumentsAreRefused) {
   extra.flags = SLIME_WITH_IMMEDIATE;
   EXPECT_EQ(notifies(peer, "x", 1), SLIME_ERR_INVALID);
   EXPECT_EQ(slime_expect(here.engine, peer, 1, 1, &extra, &request), SLIME_ERR_INVALID);
-  extra.flags = 4;
+  extra.flags = 0x80000000;
   EXPECT_EQ(notifies(peer, "x", 1), SLIME_ERR_INVALID);
   EXPECT_EQ(slime_expect(here.engine, peer, 1, 0, nullptr, &request), SLIME_ERR_INVALID);
   EXPECT_EQ(slime_expect(here.engine, local, 1, 1, nullptr, &request), SLIME_ERR_INVALID);

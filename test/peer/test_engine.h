@@ -13,10 +13,14 @@
 namespace slime {
 
 struct TestEngine {
-  explicit TestEngine(const char* settings = "ifname=lo") {
+  explicit TestEngine(const char* settings = "ifname=lo") : TestEngine(with(settings)) {}
+  explicit TestEngine(const slime_options& options) {
+    EXPECT_EQ(slime_open(&options, &engine), SLIME_OK) << slime_last_error();
+  }
+  static slime_options with(const char* settings) {
     slime_options options = SLIME_OPTIONS_INIT;
     options.settings = settings;
-    EXPECT_EQ(slime_open(&options, &engine), SLIME_OK) << slime_last_error();
+    return options;
   }
   ~TestEngine() {
     if (engine != nullptr) close();

@@ -1,0 +1,72 @@
+// From handles to memory: finds the regions that assignments name, and checks offsets and rights.
+//
+// States: it knows the regions of the assignment before, and which ones were named so far. Thread:
+// one at a time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "peer/engine/assignment.h"
+#include "peer/handle_table.h"
+#include "peer/keys.h"
+#include "peer/peer_request.h"
+
+namespace slime {
+
+using RemoteTable = HandleTable<Imported>;
+
+template <typename Object>
+struct Named {
+  uint64_t handle = 0;
+  std::shared_ptr<Object> object;
+  bool operator==(const Named& other) const { return handle == other.handle; }
+};
+
+class Resolver {
+ public:
+  // `rights`: kRemoteRead, kRemoteWrite or 0, which all remote regions must give. The tables
+  // outlive this.
+  Resolver(const Regions& regions, const RemoteTable& remotes, uint64_t peer, uint8_t rights)
+      : regions_(regions), remotes_(remotes), peer_(peer), rights_(rights) {}
+
+  // `index` is for the error.
+  Result<Piece> resolve(const Assignment& assignment, size_t index) {
+    if (local_ == nullptr || assignment.local != local_handle_) {
+      if (auto found = find_local(assignment.local, index); !found) return fail(found.error());
+    }
+    if (remote_ == nullptr || assignment.remote != remote_handle_) {
+      if (auto found = find_remote(assignment.remote, index); !found) return fail(found.error());
+    }
+    const bool inside = fits(assignment.local_offset, assignment.bytes, local_->memory.bytes) &&
+                        fits(assignment.remote_offset, assignment.bytes, remote_->address.bytes);
+    if (!inside) return beyond(assignment, index);
+    return Piece{local_->memory.address + assignment.local_offset, &local_->memory, remote_,
+                 assignment.remote_offset, assignment.bytes};
+  }
+  // In the order in which they were named; some may be there more than once.
+  const std::vector<Named<Region>>& locals() const { return locals_; }
+  const std::vector<Named<Remote>>& remotes() const { return named_remotes_; }
+  uint8_t common_rights() const { return common_rights_; }  // of all remote regions
+
+ private:
+  static bool fits(uint64_t offset, uint64_t bytes, uint64_t size) {
+    return offset <= size && bytes <= size - offset;
+  }
+  Result<void> find_local(uint64_t handle, size_t index);
+  Result<void> find_remote(uint64_t handle, size_t index);
+  tl::unexpected<Error> beyond(const Assignment& assignment, size_t index) const;
+
+  const Regions& regions_;
+  const RemoteTable& remotes_;
+  const uint64_t peer_;
+  const uint8_t rights_;
+  uint8_t common_rights_ = kRemoteRead | kRemoteWrite;
+  uint64_t local_handle_ = 0, remote_handle_ = 0;
+  const Region* local_ = nullptr;
+  Remote* remote_ = nullptr;
+  std::vector<Named<Region>> locals_;
+  std::vector<Named<Remote>> named_remotes_;
+};
+
+}  // namespace slime
