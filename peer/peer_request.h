@@ -104,6 +104,7 @@ class PeerRequest {
     outcome_.moved_ns = begun_ns_ != 0 ? now_ns - begun_ns_ : 0;
     regions.clear();
     messages.clear();
+    source.reset();
     {
       const std::lock_guard lock(mutex_);
       done_.store(true, std::memory_order_release);

@@ -16,13 +16,11 @@
 #include <vector>
 
 #include "peer/engine/completion.h"
-#include "peer/engine/resolver.h"
 #include "peer/engine/service.h"
+#include "peer/engine/sources.h"
 #include "peer/engine/unexpected.h"
 
 namespace slime {
-
-struct Plan;
 
 struct EngineOptions {
   Settings settings;
@@ -193,6 +191,7 @@ class Engine final : private ServiceHost {
   // Before the tables: a peer that ends with them takes its name back.
   std::mutex mutex_;
   std::unordered_map<uint64_t, std::weak_ptr<Peer>> by_tag_;
+  SpareArray<Assignment> spare_;
   ReadyFd ready_;
   UnexpectedImmediates unexpected_;
   Completions completions_;

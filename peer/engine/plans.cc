@@ -82,9 +82,9 @@ Result<uint64_t> Engine::submit(uint64_t peer_handle, Opcode opcode,
   if (auto right = check_count(assignments.size()); !right) return fail(right.error());
   auto request = new_request(extra.terms);
   request->opcode = opcode;
-  return submit_from(
-      AssignmentSource(assignments, Resolver(regions_, remotes_, peer_handle, right_for(opcode))),
-      std::move(*peer), std::move(request), extra);
+  Resolver resolver(regions_, remotes_, peer_handle, right_for(opcode));
+  return submit_from(AssignmentSource(assignments, std::move(resolver), spare_), std::move(*peer),
+                     std::move(request), extra);
 }
 
 Result<uint64_t> Engine::prepare(uint64_t peer, std::span<const Assignment> assignments) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,14 +14,43 @@
 
 namespace slime {
 
-// The array of a program, or a copy.
+// The memory of a copy, between two of them: pages from the kernel cost as much as the copying.
+//
+// Memory: kMostBytes. Threads: any; a mutex guards it.
+template <typename Element>
+class SpareArray {
+ public:
+  static constexpr size_t kMostBytes = 16 << 20;
+
+  std::vector<Element> take() {
+    const std::lock_guard lock(mutex_);
+    return std::move(spare_);
+  }
+  void give(std::vector<Element> array) {
+    const std::lock_guard lock(mutex_);
+    const bool larger = array.capacity() > spare_.capacity();
+    if (larger && array.capacity() <= kMostBytes / sizeof(Element)) spare_ = std::move(array);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Element> spare_;
+};
+
+// The array of a program, or a copy, whose memory comes from `spare` and goes there, if that is
+// not nullptr.
 template <typename Element>
 class Array {
  public:
-  explicit Array(std::span<const Element> given) : elements_(given) {}
+  explicit Array(std::span<const Element> given, SpareArray<Element>* spare = nullptr)
+      : elements_(given), spare_(spare) {}
   Array(Array&&) noexcept = default;  // a copy stays where it is
+  ~Array() {
+    if (spare_ != nullptr) spare_->give(std::move(copy_));
+  }
 
   void own() {
+    if (spare_ != nullptr) copy_ = spare_->take();
     copy_.assign(elements_.begin(), elements_.end());
     elements_ = copy_;
   }
@@ -30,6 +60,7 @@ class Array {
  private:
   std::span<const Element> elements_;
   std::vector<Element> copy_;
+  SpareArray<Element>* spare_;
 };
 
 // What they have in common: a position in a list of so many.
@@ -54,8 +85,11 @@ class ListSource : public PieceSource {
 
 class AssignmentSource final : public ListSource {
  public:
-  AssignmentSource(std::span<const Assignment> assignments, Resolver resolver)
-      : ListSource(assignments.size()), assignments_(assignments), resolver_(std::move(resolver)) {}
+  AssignmentSource(std::span<const Assignment> assignments, Resolver resolver,
+                   SpareArray<Assignment>& spare)
+      : ListSource(assignments.size()),
+        assignments_(assignments, &spare),
+        resolver_(std::move(resolver)) {}
   void own_arrays() { assignments_.own(); }
   Result<void> refill(PeerRequest& request, size_t most) override;
 

@@ -1,5 +1,7 @@
 #include "tools/perf/p2p/endpoint.h"
 
+#include "base/clock.h"
+
 namespace slime::perf::p2p {
 namespace {
 
@@ -56,7 +58,7 @@ uint32_t Endpoint::rails() const {
   return info.rails;
 }
 
-Requests Endpoint::requests(const Layout& layout, const Options& options) {
+Result<Requests> Endpoint::requests(const Layout& layout, const Options& options) {
   open_.assign(layout.slots, 0);
   assignments_.assign(layout.slots, {});
   for (uint32_t slot = 0; slot < layout.slots; ++slot) {
@@ -64,6 +66,9 @@ Requests Endpoint::requests(const Layout& layout, const Options& options) {
       const uint64_t offset = layout.offset(slot, i);
       assignments_[slot].push_back({region_, remote_, offset, offset, layout.piece});
     }
+  }
+  if (options.plan) {
+    if (auto prepared = prepare(layout); !prepared) return fail(std::move(prepared.error()));
   }
   const auto begin = [this, layout, &options](uint32_t slot) -> Result<void> {
     if (start(layout, options, slot) != SLIME_OK) return refused(name_of(options.operation));
@@ -75,7 +80,22 @@ Requests Endpoint::requests(const Layout& layout, const Options& options) {
     if (result.status == SLIME_OK) return {};
     return fail(Status::kRemote, "a request ended: %s", result.text);
   };
-  return {begin, wait};
+  return Requests{begin, wait};
+}
+
+Result<void> Endpoint::prepare(const Layout& layout) {
+  for (const slime_plan plan : plans_) (void)slime_release(engine_, plan);
+  plans_.assign(layout.slots, 0);
+  const uint64_t begin_ns = steady_now_ns();
+  for (uint32_t slot = 0; slot < layout.slots; ++slot) {
+    const auto& pieces = assignments_[slot];
+    if (slime_prepare(engine_, peer_, pieces.data(), pieces.size(), &plans_[slot]) != SLIME_OK) {
+      return refused("slime_prepare");
+    }
+  }
+  prepare_ns_ = static_cast<double>(steady_now_ns() - begin_ns) /
+                (static_cast<double>(layout.slots) * layout.batch);
+  return {};
 }
 
 int Endpoint::start(const Layout& layout, const Options& options, uint32_t slot) {
@@ -90,10 +110,13 @@ int Endpoint::start(const Layout& layout, const Options& options, uint32_t slot)
     case Operation::kSignal:
       return slime_signal(engine_, peer_, remote_, offset, 1, 0, &extra, &open_[slot]);
     default:
-      return slime_submit(engine_, peer_,
-                          options.operation == Operation::kRead ? SLIME_READ : SLIME_WRITE,
-                          pieces.data(), pieces.size(), &extra, &open_[slot]);
+      break;
   }
+  const int op = options.operation == Operation::kRead ? SLIME_READ : SLIME_WRITE;
+  if (options.plan) {
+    return slime_start(engine_, plans_[slot], op, nullptr, 0, &extra, &open_[slot]);
+  }
+  return slime_submit(engine_, peer_, op, pieces.data(), pieces.size(), &extra, &open_[slot]);
 }
 
 Result<void> Endpoint::post(const Layout& layout, uint32_t slot) {

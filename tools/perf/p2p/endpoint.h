@@ -47,7 +47,8 @@ class Endpoint {
   Result<std::vector<std::byte>> region() const;
   Result<void> connect(const std::vector<std::byte>& address, const std::vector<std::byte>& region);
   uint32_t rails() const;  // of the link
-  Requests requests(const Layout& layout, const Options& options);
+  Result<Requests> requests(const Layout& layout, const Options& options);
+  double prepare_ns() const { return prepare_ns_; }  // an assignment, of the plans
   // Receives what the other rank sends into the places of the slots, by turns, until it has sent
   // the last one.
   Result<void> receive(const Layout& layout);
@@ -58,6 +59,7 @@ class Endpoint {
 
   Endpoint() = default;
   int start(const Layout& layout, const Options& options, uint32_t slot);
+  Result<void> prepare(const Layout& layout);
   Result<void> post(const Layout& layout, uint32_t slot);
 
   std::vector<std::byte> memory_;
@@ -67,6 +69,8 @@ class Endpoint {
   slime_remote remote_ = 0;
   std::vector<slime_request> open_;                         // of each slot
   std::vector<std::vector<slime_assignment>> assignments_;  // of each slot
+  std::vector<slime_plan> plans_;                           // of each slot, or none
+  double prepare_ns_ = 0;                                   // for an assignment
 };
 
 }  // namespace slime::perf::p2p

@@ -27,9 +27,7 @@ uint64_t Sample::percentile(double share) const {
 }
 
 double Sample::mean_ns() const {
-  if (latencies_ns.empty()) return 0;
-  const auto sum = std::accumulate(latencies_ns.begin(), latencies_ns.end(), uint64_t{0});
-  return static_cast<double>(sum) / static_cast<double>(latencies_ns.size());
+  return mean_of(std::accumulate(latencies_ns.begin(), latencies_ns.end(), uint64_t{0}));
 }
 
 Result<void> measure(const Requests& requests, uint32_t concurrency, uint64_t bytes_each,
@@ -38,9 +36,14 @@ Result<void> measure(const Requests& requests, uint32_t concurrency, uint64_t by
   const uint64_t begin_ns = steady_now_ns(), cpu_ns = process_cpu_ns();
   const uint64_t end_ns = begin_ns + static_cast<uint64_t>(seconds * 1e9);
   uint32_t open = 0;
-  for (uint32_t slot = 0; slot < concurrency; ++slot, ++open) {
+  const auto begin = [&](uint32_t slot) {
     began_ns[slot] = steady_now_ns();
-    if (auto begun = requests.begin(slot); !begun) return begun;
+    auto begun = requests.begin(slot);
+    sample->calls_ns += steady_now_ns() - began_ns[slot];
+    return begun;
+  };
+  for (uint32_t slot = 0; slot < concurrency; ++slot, ++open) {
+    if (auto begun = begin(slot); !begun) return begun;
   }
   for (uint32_t slot = 0; open > 0; slot = (slot + 1) % concurrency) {
     if (began_ns[slot] == 0) continue;
@@ -48,10 +51,10 @@ Result<void> measure(const Requests& requests, uint32_t concurrency, uint64_t by
     const uint64_t now_ns = steady_now_ns();
     sample->latencies_ns.push_back(now_ns - began_ns[slot]);
     sample->bytes += bytes_each;
-    began_ns[slot] = now_ns < end_ns ? now_ns : 0;
-    if (began_ns[slot] == 0) {
+    began_ns[slot] = 0;
+    if (now_ns >= end_ns) {
       --open;
-    } else if (auto begun = requests.begin(slot); !begun) {
+    } else if (auto begun = begin(slot); !begun) {
       return begun;
     }
   }

@@ -12,12 +12,21 @@ namespace slime::perf::p2p {
 // Of one size, over all turns.
 struct Sample {
   std::vector<uint64_t> latencies_ns;  // of each request
+  uint64_t calls_ns = 0;               // until the calls that begin them have returned, in all
   uint64_t bytes = 0, ns = 0, cpu_ns = 0;
 
   uint64_t percentile(double share) const;  // of the latencies
   double mean_ns() const;
+  double call_ns() const { return mean_of(calls_ns); }
   double megabytes_per_second() const {
     return ns == 0 ? 0 : static_cast<double>(bytes) * 1e3 / static_cast<double>(ns);
+  }
+
+ private:
+  double mean_of(uint64_t sum) const {
+    return latencies_ns.empty()
+               ? 0
+               : static_cast<double>(sum) / static_cast<double>(latencies_ns.size());
   }
 };
 

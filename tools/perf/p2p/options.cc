@@ -39,8 +39,9 @@ bool fits_operation(const Options& options) {
   const bool moves =
       options.operation == Operation::kRead || options.operation == Operation::kWrite;
   const char* const name = name_of(options.operation);
-  if (!moves && (options.batch != 1 || options.immediate)) {
-    fprintf(stderr, "slime-perf: --batch and --immediate are of reads and writes, not of %s\n",
+  if (!moves && (options.batch != 1 || options.immediate || options.plan)) {
+    fprintf(stderr,
+            "slime-perf: --batch, --plan and --immediate are of reads and writes, not of %s\n",
             name);
     return false;
   }
@@ -76,7 +77,7 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
       ->check(CLI::IsMember({"read", "write", "send", "signal"}))
       ->capture_default_str();
   app.add_option("--size", sizes, "Bytes of a piece: a list (8,4K,64K,1M,16M)");
-  app.add_option("--batch", options.batch, "Pieces of a request")
+  app.add_option("--batch,--iovs", options.batch, "Pieces of a request")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
   app.add_option("--concurrency", options.concurrency, "Requests that are open at once")
@@ -91,6 +92,8 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   app.add_flag("--raw", options.raw, "Also measure a plain loop over TCP");
   app.add_flag("--immediate", options.immediate,
                "Each request tells the target, by an immediate, when it has moved");
+  app.add_flag("--plan,!--submit", options.plan,
+               "Prepare each request's list once, and start it each time");
   app.add_flag("!--no-check", options.check, "Do not check the bytes");
   app.add_option("--ranks", options.ranks, "2: two processes of this host")
       ->check(CLI::IsMember({2}));
@@ -121,9 +124,9 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
 std::string common_arguments(const Options& options) {
   std::string text = "p2p " + std::to_string(static_cast<int>(options.operation));
   for (const uint64_t size : options.sizes) text += " " + std::to_string(size);
-  for (const double number :
-       {double(options.batch), double(options.concurrency), options.seconds, double(options.turns),
-        double(options.raw), double(options.check), double(options.immediate)}) {
+  for (const double number : {double(options.batch), double(options.concurrency), options.seconds,
+                              double(options.turns), double(options.raw), double(options.check),
+                              double(options.immediate), double(options.plan)}) {
     text += " " + std::to_string(number);
   }
   return text;

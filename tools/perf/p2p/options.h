@@ -22,6 +22,7 @@ struct Options {
   bool raw = false;    // also measure a plain loop over the same transport
   bool check = true;
   bool immediate = false;  // each request tells the target when it is done
+  bool plan = false;       // requests start a plan that was prepared before
   int ranks = 0;           // 0: from the launcher's environment, else 2
   std::string rendezvous, json_path;
   double timeout_s = 120;

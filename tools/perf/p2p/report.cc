@@ -14,6 +14,7 @@ json json_of(const Sample& sample) {
   const auto bytes = static_cast<double>(sample.bytes);
   return {{"requests", sample.latencies_ns.size()},
           {"mean_us", sample.mean_ns() * kUs},
+          {"call_us", sample.call_ns() * kUs},
           {"p50_us", static_cast<double>(sample.percentile(0.5)) * kUs},
           {"p99_us", static_cast<double>(sample.percentile(0.99)) * kUs},
           {"max_us", static_cast<double>(sample.percentile(1)) * kUs},
@@ -28,6 +29,7 @@ json json_of(const Options& options, const std::vector<Row>& rows) {
                 {"rails", row.rails},
                 {"engine", json_of(row.engine)},
                 {"wrong", row.wrong}};
+    if (options.plan) one["prepare_ns_per_assignment"] = row.prepare_ns;
     if (row.raw) one["raw"] = json_of(*row.raw);
     all.push_back(std::move(one));
   }
@@ -37,6 +39,7 @@ json json_of(const Options& options, const std::vector<Row>& rows) {
           {"seconds", options.seconds},
           {"turns", options.turns},
           {"immediate", options.immediate},
+          {"plan", options.plan},
           {"rows", std::move(all)}};
 }
 
@@ -55,9 +58,10 @@ Result<void> write_json(const Options& options, const std::vector<Row>& rows) {
 // The first columns are those of DLSlime's benchmark.
 void print_head(FILE* to, const Options& options) {
   fprintf(to, "# %s, between two processes; latencies of requests\n", name_of(options.operation));
-  fprintf(to, "%9s %12s %10s %15s %15s %15s %9s %9s %9s %11s", "#Channels", "Message Size",
-          "Batch Size", "Num Concurrency", "Avg Latency(ms)", "Bandwidth(MB/s)", "p50(us)",
-          "p99(us)", "max(us)", "CPU(ns/B)");
+  fprintf(to, "%9s %12s %10s %15s %15s %15s %9s %9s %9s %9s %11s", "#Channels", "Message Size",
+          "Batch Size", "Num Concurrency", "Avg Latency(ms)", "Bandwidth(MB/s)", "call(us)",
+          "p50(us)", "p99(us)", "max(us)", "CPU(ns/B)");
+  if (options.plan) fprintf(to, " %11s", "prepare(ns)");
   if (options.raw) fprintf(to, " %12s %12s", "p50/raw", "bandwidth/raw");
   if (options.check) fprintf(to, " %6s", "#wrong");
   fprintf(to, "\n");
@@ -66,13 +70,14 @@ void print_head(FILE* to, const Options& options) {
 void print_row(FILE* to, const Options& options, const Row& row) {
   const Sample& mine = row.engine;
   const auto bytes = static_cast<double>(mine.bytes);
-  fprintf(to, "%9u %12llu %10u %15u %15.4f %15.1f %9.1f %9.1f %9.1f %11.3f", row.rails,
+  fprintf(to, "%9u %12llu %10u %15u %15.4f %15.1f %9.1f %9.1f %9.1f %9.1f %11.3f", row.rails,
           static_cast<unsigned long long>(row.size), options.batch, options.concurrency,
-          mine.mean_ns() * kMs, mine.megabytes_per_second(),
+          mine.mean_ns() * kMs, mine.megabytes_per_second(), mine.call_ns() * kUs,
           static_cast<double>(mine.percentile(0.5)) * kUs,
           static_cast<double>(mine.percentile(0.99)) * kUs,
           static_cast<double>(mine.percentile(1)) * kUs,
           bytes > 0 ? static_cast<double>(mine.cpu_ns) / bytes : 0);
+  if (options.plan) fprintf(to, " %11.1f", row.prepare_ns);
   if (row.raw) {
     fprintf(
         to, " %12.3f %12.3f",

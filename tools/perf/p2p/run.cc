@@ -51,6 +51,7 @@ class Rank {
       row.size = size;
       if (initiator_) row.rails = endpoint_->rails();
       if (auto done = measure_row(Layout(options_, size), &row); !done) return done;
+      row.prepare_ns = endpoint_->prepare_ns();
       if (initiator_) print_row(table, options_, row);
       wrong_ |= row.wrong > 0;
       rows_.push_back(std::move(row));
@@ -133,7 +134,9 @@ class Rank {
   Result<void> engine_turn(const Layout& layout, Load load) {
     const bool sends = options_.operation == Operation::kSend;
     if (!initiator_) return sends ? endpoint_->receive(layout) : Result<void>{};
-    auto done = load(endpoint_->requests(layout, options_));
+    auto requests = endpoint_->requests(layout, options_);
+    if (!requests) return fail(std::move(requests.error()));
+    auto done = load(*requests);
     if (!sends) return done;
     auto ended = endpoint_->send_last();  // in any case: the target waits for it
     return done ? ended : done;
