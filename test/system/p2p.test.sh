@@ -20,10 +20,13 @@ done
 run batches 0 p2p --op write --batch 16 --concurrency 4 --raw --turns 2 "${short[@]}"
 says_out batches 'bandwidth/raw'
 run immediates 0 p2p --op write --immediate --concurrency 64 "${short[@]}"
+run plans 0 p2p --op read --iovs 5000 --plan --size 8 --seconds 0.05 --timeout 60
+says_out plans 'prepare(ns)'
 run sends 0 p2p --op send --concurrency 8 --raw "${short[@]}"
 run signals 0 p2p --op signal --concurrency 8 --seconds 0.05 --timeout 60
 run usage 2 p2p --op swap
 run piece 2 p2p --op send --batch 2
+run planned 2 p2p --op signal --plan
 run sizes 2 p2p --size 0
 says sizes "'0' is no size of 1 byte to 64 GiB"
 run three 2 p2p --ranks 3
@@ -38,4 +41,5 @@ example() { # NAME WORDS: it ends well, and says these
 example read '1048576 of 1048576 bytes are right'
 example notify 'the peer says: request 12, page 3'
 example send 'page 12 has 1048576 bytes'
+example plan '256 of 256 pages are right'
 exit $wrong
