@@ -21,7 +21,7 @@ run batches 0 p2p --op write --batch 16 --concurrency 4 --raw --turns 2 "${short
 says_out batches 'bandwidth/raw'
 run immediates 0 p2p --op write --immediate --concurrency 64 "${short[@]}"
 run plans 0 p2p --op read --iovs 5000 --plan --size 8 --seconds 0.05 --timeout 60
-says_out plans 'prepare(ns)'
+says_out plans 'prepare\(ns\)'
 run sends 0 p2p --op send --concurrency 8 --raw "${short[@]}"
 run signals 0 p2p --op signal --concurrency 8 --seconds 0.05 --timeout 60
 run usage 2 p2p --op swap
