@@ -62,6 +62,10 @@ bool read_struct(const Struct* given, Struct* known) {
   return true;
 }
 
+inline uint64_t limit_of(int64_t timeout_ns) {
+  return timeout_ns < 0 ? UINT64_MAX : static_cast<uint64_t>(timeout_ns);
+}
+
 // Writes as much as the program has room for.
 template <typename Struct>
 bool write_struct(Struct value, Struct* to) {

@@ -38,6 +38,10 @@ void set_callbacks(const slime_options& given, EngineOptions* options) {
 
 namespace {
 
+static_assert(uint32_t{SLIME_EVENT_COMPLETED} == ReadyFd::kCompletions);
+static_assert(uint32_t{SLIME_EVENT_NOTIFICATIONS} == ReadyFd::kNotices);
+static_assert(uint32_t{SLIME_EVENT_PEERS} == ReadyFd::kPeers);
+
 // Of the completions that this thread has fetched last.
 std::deque<std::string>& texts() {
   thread_local std::deque<std::string> all;
@@ -73,12 +77,16 @@ int slime_completed(slime_engine* engine, slime_completion* completions, size_t*
   });
 }
 
-int slime_event_fd(slime_engine* engine, int* descriptor) {
+int slime_event_fd(slime_engine* engine, uint32_t events, int* descriptor) {
   return guarded([&] {
     if (engine == nullptr || descriptor == nullptr) {
       return invalid("slime_event_fd: an argument is NULL");
     }
-    const auto made = engine->engine->ready_descriptor();
+    const uint32_t all = SLIME_EVENT_COMPLETED | SLIME_EVENT_NOTIFICATIONS | SLIME_EVENT_PEERS;
+    if (events == 0 || (events & ~all) != 0) {
+      return invalid("slime_event_fd: events are none of SLIME_EVENT_...");
+    }
+    const auto made = engine->engine->ready_descriptor(events);
     if (!made) return failed(made.error());
     *descriptor = *made;
     return static_cast<int>(SLIME_OK);

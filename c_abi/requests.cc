@@ -43,8 +43,7 @@ int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
     if (!has_size(result)) return invalid(kNoResultSize);
     if (Engine::is_calling_back() && timeout_ns != 0) return invalid(kCallsBack);
     Outcome outcome;
-    const uint64_t limit_ns = timeout_ns < 0 ? UINT64_MAX : static_cast<uint64_t>(timeout_ns);
-    const auto waited = engine->engine->wait(request, limit_ns, &outcome);
+    const auto waited = engine->engine->wait(request, limit_of(timeout_ns), &outcome);
     return tell(waited, outcome, result);
   });
 }

@@ -79,7 +79,7 @@ int main(void) {
   must(slime_advertise(there, theirs, region), "slime_advertise");
   must(slime_add_peer(here, address, address_bytes, &peer), "slime_add_peer");
   must(slime_import(here, peer, region, &remote), "slime_import");
-  must(slime_event_fd(here, &descriptor), "slime_event_fd");
+  must(slime_event_fd(here, SLIME_EVENT_COMPLETED, &descriptor), "slime_event_fd");
   for (i = 0; i < PAGES; ++i) { /* page i here is the i-th from the end there */
     const slime_assignment page = {mine, remote, (uint64_t)i * PAGE,
                                    (uint64_t)(PAGES - 1 - i) * PAGE, PAGE};

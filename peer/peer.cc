@@ -63,7 +63,8 @@ void Peer::disarm() {
 bool Peer::has_open_work() const {
   if (connection_ == nullptr) return state() == State::kConnecting;
   const Link& link = connection_->link;
-  return !connection_->mover.idle() || wants_link() || link.has_work() || link.has_unproven_rail();
+  return !connection_->mover.idle() || !connection_->directory.idle() || wants_link() ||
+         link.has_work() || link.has_unproven_rail();
 }
 
 bool Peer::is_looked_after() {
@@ -124,6 +125,8 @@ void Peer::begin(std::shared_ptr<PeerRequest> request) {
   if (request->strong) before = open_requests();
   if (!before.empty()) {
     barriers_.add(std::move(request), std::move(before));
+  } else if (request->listing != nullptr) {
+    connection_->directory.ask(std::move(request));
   } else if (request->all_begun()) {
     messages_.after(request, world_.devices.clock().now_ns());
   } else {
@@ -187,6 +190,7 @@ void Peer::move_link() {
   to.mover.move(now_ns);
   if (messages_.reads_notice()) (void)take_messages();  // it may be here now
   release_barriers(now_ns);
+  to.directory.expire(now_ns);
   messages_.expire(now_ns);
   messages_.move(to.rings, now_ns);
   to.records.move();
@@ -200,10 +204,28 @@ Status Peer::take_records() {
   while (status == Status::kOk && !to.records.congested()) {
     const auto record = to.records.next();
     if (!record || !*record) break;
-    const bool ends = (*record)->kind == static_cast<uint16_t>(RecordKind::kFarewell);
-    status = ends ? on_farewell((*record)->payload) : to.keys.on_record(**record);
+    status = take_record(**record);
   }
   return status;
+}
+
+Status Peer::take_record(const Record& record) {
+  Connection& to = *connection_;
+  switch (static_cast<RecordKind>(record.kind)) {
+    case RecordKind::kWantKeys:
+    case RecordKind::kKeys:
+      return to.keys.on_record(record);
+    case RecordKind::kFarewell:
+      return on_farewell(record.payload);
+    case RecordKind::kAddress:
+      return on_address(record.payload);
+    case RecordKind::kName:
+      return on_name(record.payload);
+    case RecordKind::kWantRegions:
+    case RecordKind::kRegion:
+      return to.directory.on_record(record);
+  }
+  return to.link.context().fail_protocol("a record of a kind that engines do not know");
 }
 
 Status Peer::take_messages() {

@@ -25,6 +25,7 @@
 #include "base/mutex.h"
 #include "link/setup/setup.h"
 #include "peer/blobs.h"
+#include "peer/directory.h"
 #include "peer/keys.h"
 #include "peer/messages/barriers.h"
 #include "peer/mover.h"
@@ -47,7 +48,11 @@ struct PeerWorld {
   // From now on pollers call the link of this peer so; nullptr: nobody's any more.
   std::function<void(uint64_t tag, Peer* peer)> name;
   std::function<void(std::shared_ptr<Peer>)> attend;  // by the service, at once
-  uint32_t eras = 0;                                  // that have begun; under the engine's lock
+  std::function<void(uint64_t peer)> came;            // this one, which the program does not know
+  const NamedRegions& named_regions;
+  const std::string own_name;            // of this engine
+  const std::vector<std::byte> address;  // of this engine, as programs have it
+  uint32_t eras = 0;                     // that have begun; under the engine's lock
 };
 
 class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
@@ -61,6 +66,8 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // messages. Then the peer has so long to end the link, from the last byte on, and in all.
   static constexpr uint64_t kTellNs = 100'000'000, kFarewellNs = 200'000'000,
                             kLongestFarewellNs = 800'000'000;
+
+  static constexpr size_t kMostNameBytes = 255;
 
   enum class State : uint8_t { kNew, kConnecting, kUp, kGone };
 
@@ -85,6 +92,8 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
     State state = State::kNew;
     std::string gone_because;
     uint32_t rails = 0, rails_up = 0;
+    std::string name;                // "": it has not said it yet
+    std::vector<std::byte> address;  // empty: it is not known yet
   };
   Report report();
 
@@ -124,18 +133,21 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
  private:
   // Of one link. The order of destruction: what uses the link, then the link.
   struct Connection {
-    Connection(PeerWorld& world, LinkParts parts, Messages& messages, uint64_t number)
+    Connection(PeerWorld& world, LinkParts parts, Messages& messages, uint64_t number,
+               const EngineId& peer)
         : id(parts.id),
           link(world.devices, *world.devices.device(world.device), std::move(parts)),
           rings(link),
           records(rings.engine),
           keys(link, records, world.messages.regions),
+          directory(link, records, world.named_regions, peer),
           mover(link, keys, messages, number) {}
     const LinkId id;
     Link link;
     Rings rings;
     Records records;
     Keys keys;
+    Directory directory;
     Mover mover;
   };
 
@@ -143,6 +155,9 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   OutboxPiece fence_record(const RailLife&) override { return {}; }
   Status on_both_fenced(const RailLife& life) override;
   Status on_farewell(std::span<const std::byte> payload);
+  Status on_address(std::span<const std::byte> payload);
+  Status on_name(std::span<const std::byte> payload);
+  void introduce();
 
   // A thread that waits for the lock.
   class Hold {
@@ -177,6 +192,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   void release_barriers(uint64_t now_ns);
   void move_link();
   Status take_records();
+  Status take_record(const Record& record);
   Status take_messages();
   void give_link_up();
   void dial();
@@ -207,6 +223,8 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   mutable Mutex lock_;  // guards what follows
   std::optional<LinkAddress> address_;
   std::optional<Nonce> proof_;  // that the peer has named when it dialed
+  std::string name_;            // that it has told
+  bool known_ = false;          // to the program, or it will accept the peer
   std::unique_ptr<LinkConnector> connector_;
   std::unique_ptr<Connection> connection_;
   // Both ends dial, and that of the lower id is taken. This one came here first: it lives until the

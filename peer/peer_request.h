@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "peer/messages/message.h"
+#include "peer/named_regions.h"
 #include "peer/piece_source.h"
 #include "peer/region.h"
 
@@ -59,6 +60,7 @@ class PeerRequest {
   std::vector<std::shared_ptr<Region>> regions;  // of the pieces
   std::vector<std::shared_ptr<Remote>> remotes;
   std::vector<Message> messages;  // for the peer, when all pieces have been moved
+  std::shared_ptr<std::vector<NamedRegion>> listing;  // it asks for the peer's; with nothing else
   uint64_t submitted_ns = 0;
   // This one lives longer than the request is open.
   void tell_end_to(EndListener* listener, uint64_t handle, bool calls_back) {

@@ -1,4 +1,6 @@
 // How a peer gets its link, and how it loses it.
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -23,7 +25,8 @@ Peer::~Peer() {
 
 Peer::Report Peer::report() {
   const Hold hold(*this);
-  Report report{state(), gone_.what, 0, 0};
+  Report report{state(), gone_.what, 0, 0, name_, {}};
+  if (address_) report.address = pack({id_, *address_});
   if (connection_ != nullptr) {
     const LinkRails& rails = connection_->link.rails();
     report.rails = static_cast<uint32_t>(rails.count());
@@ -36,6 +39,7 @@ bool Peer::learn_address(const LinkAddress& address) {
   const Hold hold(*this);
   if (leaves()) return false;
   address_ = address;
+  known_ = true;
   if (proof_ && !same_nonce(*proof_, nonce_of(address))) {
     take_handed();
     end(make_error(Status::kRemote, 0, "another engine had connected in this peer's name"));
@@ -128,8 +132,9 @@ void Peer::set_up(std::unique_ptr<LinkParts> parts, uint32_t era_there) {
   peer_left_ = false;
   gone_ = {Status::kOk, 0, {}};
   messages_.on_new_link(++links_, era_there, world_.devices.clock().now_ns());
-  connection_ = std::make_unique<Connection>(world_, std::move(*parts), messages_, links_);
+  connection_ = std::make_unique<Connection>(world_, std::move(*parts), messages_, links_, id_);
   connection_->link.serve(*this);
+  introduce();
   world_.name(connection_->link.context().tag, this);
   for (auto& request : std::exchange(waiting_, {})) begin(std::move(request));
   set_state(State::kUp);
@@ -143,6 +148,7 @@ void Peer::drop_connection() {
   connection_->mover.end_those_done(now_ns);
   messages_.end_taken(connection_->rings, now_ns);
   auto requests = connection_->mover.take_all();
+  std::ranges::move(connection_->directory.take_all(), std::back_inserter(requests));
   world_.name(connection_->link.context().tag, nullptr);
   connection_.reset();
   armed_ = false;

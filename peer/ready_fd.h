@@ -17,33 +17,45 @@ namespace slime {
 
 class ReadyFd {
  public:
-  enum Kind : uint32_t { kCompletions = 1, kNotices = 2 };
+  enum Kind : uint32_t { kCompletions = 1, kNotices = 2, kPeers = 4 };
 
-  // It stays the same until the engine is closed, which closes it.
-  Result<int> descriptor() {
+  // From now on it is readable for these kinds. It stays the same until the engine is closed, which
+  // closes it.
+  Result<int> descriptor(uint32_t kinds) {
     const std::lock_guard lock(mutex_);
     if (!event_) {
-      event_ = Fd(::eventfd(here_ != 0 ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK));
+      event_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
       if (!event_) return fail(descriptor_error(errno, "eventfd"));
     }
+    change(kinds, here_);
     return event_.get();
   }
   void set(Kind kind) {
     const std::lock_guard lock(mutex_);
-    if (here_ == 0 && event_) ::eventfd_write(event_.get(), 1);
-    here_ |= kind;
+    change(kinds_, here_ | kind);
   }
   void clear(Kind kind) {
     const std::lock_guard lock(mutex_);
-    const bool last = here_ == kind;
-    here_ &= ~static_cast<uint32_t>(kind);
-    eventfd_t count;
-    if (last && event_) ::eventfd_read(event_.get(), &count);
+    change(kinds_, here_ & ~static_cast<uint32_t>(kind));
   }
 
  private:
+  void change(uint32_t kinds, uint32_t here) {
+    const bool before = (kinds_ & here_) != 0, after = (kinds & here) != 0;
+    kinds_ = kinds;
+    here_ = here;
+    if (before == after) return;
+    eventfd_t count;
+    if (after) {
+      ::eventfd_write(event_.get(), 1);
+    } else {
+      ::eventfd_read(event_.get(), &count);
+    }
+  }
+
   std::mutex mutex_;
-  uint32_t here_ = 0;  // kinds
+  uint32_t kinds_ = 0;  // that the program asked for
+  uint32_t here_ = 0;   // kinds
   Fd event_;
 };
 

@@ -17,7 +17,11 @@ namespace slime {
 enum class RecordKind : uint16_t {
   kWantKeys = 1,  // peer/keys.h
   kKeys,
-  kFarewell,  // payload: Rings::Counts; the sender has done with the link
+  kFarewell,     // payload: Rings::Counts; the sender has done with the link
+  kAddress,      // payload: that of the sender's engine (peer_introduction.cc)
+  kName,         // payload: that of the sender's engine
+  kWantRegions,  // peer/directory.h
+  kRegion,
 };
 
 class Records {

@@ -77,18 +77,34 @@ typedef struct {
   /* Called for each immediate that comes while nobody expects it: then it is not kept for a later
    * slime_expect(). As slime_callback below. NULL: they are kept. */
   void (*on_immediate)(void* user, slime_peer peer, uint32_t immediate);
-  void* user; /* for on_immediate */
+  void* user;       /* for on_immediate */
+  const char* name; /* that peers see, 255 bytes at most; NULL: "host:process" */
+  /* As "0.0.0.0:7600": who connects there gets this engine's address (slime_find()), and so can
+   * connect to it. NULL: only those whom the program gives the address. */
+  const char* discoverable;
 } slime_options;
 #define SLIME_OPTIONS_INIT \
-  { sizeof(slime_options), NULL, 0, NULL, NULL }
+  { sizeof(slime_options), NULL, 0, NULL, NULL, NULL, NULL }
 
 typedef struct {
   size_t size;       /* sizeof(slime_memory) */
   uint32_t rights;   /* of peers: SLIME_REMOTE_... */
   uint32_t reserved; /* 0 */
+  /* Peers can find it by this name (slime_regions()): 63 bytes at most, of one region here. NULL:
+   * only those find it whom the program gives what slime_advertise() writes. */
+  const char* name;
 } slime_memory;
 #define SLIME_MEMORY_INIT \
-  { sizeof(slime_memory), SLIME_REMOTE_READ | SLIME_REMOTE_WRITE, 0 }
+  { sizeof(slime_memory), SLIME_REMOTE_READ | SLIME_REMOTE_WRITE, 0, NULL }
+
+/* A named region of a peer. */
+typedef struct {
+  char name[64];
+  unsigned char blob[SLIME_REGION_BYTES]; /* for slime_import() */
+  uint64_t base, bytes;                   /* its address there, which only its program can use */
+  uint32_t rights;                        /* SLIME_REMOTE_... */
+  uint32_t reserved;
+} slime_remote_info;
 
 /* `length` bytes between a region here and one of the peer. 0 bytes are allowed, and move
  * nothing. */
@@ -199,9 +215,15 @@ typedef struct {
   const char* text;  /* why it is gone; valid until the next call of this thread */
   uint32_t rails;    /* of the link to it: pairs of NICs, or parts of them. 0: not connected */
   uint32_t rails_up; /* of these; the others are tried again */
+  slime_peer peer;
+  /* These are valid until the next such call of this thread. The name is what the peer says of
+   * itself: bytes of any kind without 0; "" before it was connected. */
+  const char* name;
+  const void* address;  /* for slime_add_peer(), also of another engine */
+  size_t address_bytes; /* 0: it is not known yet */
 } slime_peer_info;
 #define SLIME_PEER_INFO_INIT \
-  { sizeof(slime_peer_info), 0, 0, NULL, 0, 0 }
+  { sizeof(slime_peer_info), 0, 0, NULL, 0, 0, 0, NULL, NULL, 0 }
 
 /* `options` NULL: the defaults. */
 int slime_open(const slime_options* options, slime_engine** engine);
@@ -219,6 +241,10 @@ int slime_close(slime_engine* engine);
  * how many were written. A program that has these bytes can connect. */
 int slime_address(slime_engine* engine, void* blob, size_t* bytes);
 
+/* The address of an engine that is discoverable at this host and port, by number or name. It tries
+ * again while nobody listens there. < 0: 30 s. */
+int slime_find(slime_engine* engine, const char* host_port, int64_t timeout_ns, void* blob,
+               size_t* bytes);
 /* The same address gives the same peer. One that is gone may be connected again from then on. */
 int slime_add_peer(slime_engine* engine, const void* blob, size_t bytes, slime_peer* peer);
 /* Connects now, and not at the first request; also a peer that is gone. SLIME_AGAIN: not within
@@ -229,6 +255,9 @@ int slime_connect(slime_engine* engine, slime_peer peer, int64_t timeout_ns);
  * not fetched or received is dropped. That engine may be added again, or connect again, as another
  * peer: messages that were on their way then have ended. This call does not wait for the peer. */
 int slime_remove_peer(slime_engine* engine, slime_peer peer);
+/* The next peer that has connected to this engine and that its program has not added. It can be
+ * used as any other. SLIME_AGAIN: none comes within this time; < 0: no limit. */
+int slime_accept(slime_engine* engine, int64_t timeout_ns, slime_peer_info* info);
 int slime_peer_state(slime_engine* engine, slime_peer peer, slime_peer_info* info);
 
 /* `memory` NULL: peers may read and write. The memory stays mapped until slime_deregister() has
@@ -242,6 +271,11 @@ int slime_deregister(slime_engine* engine, slime_region region, int64_t timeout_
 /* For slime_import() at a peer. */
 int slime_advertise(slime_engine* engine, slime_region region, void* blob64);
 int slime_import(slime_engine* engine, slime_peer peer, const void* blob64, slime_remote* remote);
+
+/* The named regions of the peer, in the order of their names. *count: how many there is room for,
+ * then how many there are; further ones are left out. < 0: the engine's default deadline. */
+int slime_regions(slime_engine* engine, slime_peer peer, int64_t timeout_ns,
+                  slime_remote_info* regions, size_t* count);
 
 /* Begins to move all of these, 2^24 at most. `op`: SLIME_READ (from the peer) or SLIME_WRITE. The
  * array may be reused when the call returns, unless SLIME_BORROW says otherwise, the memory not
@@ -280,10 +314,15 @@ int slime_cancel(slime_engine* engine, slime_request request);
  * since; each is told once. *count: how many there is room for, then how many there are. Never
  * blocks. */
 int slime_completed(slime_engine* engine, slime_completion* completions, size_t* count);
-/* For poll(2) and its like: readable while slime_completed() or slime_notifications() have
- * something, now and then also when not. Do not read it: those calls do. slime_close() closes
- * it. */
-int slime_event_fd(slime_engine* engine, int* descriptor);
+/* For poll(2) and its like: readable while there is something of these kinds, now and then also
+ * when not. Do not read it: the calls do that fetch these things. Another call gives the same
+ * descriptor, for other kinds from then on. slime_close() closes it. */
+enum {
+  SLIME_EVENT_COMPLETED = 1,     /* for slime_completed() */
+  SLIME_EVENT_NOTIFICATIONS = 2, /* for slime_notifications() */
+  SLIME_EVENT_PEERS = 4          /* for slime_accept() */
+};
+int slime_event_fd(slime_engine* engine, uint32_t events, int* descriptor);
 /* Messages: immediates, signals, notifications and messages with tags. Each comes exactly once,
  * also when a NIC fails or a link is replaced. The message of a request comes after the bytes of
  * that request have been moved. The peer's program may then use what was written, or reuse what

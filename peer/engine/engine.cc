@@ -4,6 +4,8 @@
 #include <ctime>
 #include <utility>
 
+#include "link/setup/handshake.h"
+
 namespace slime {
 namespace {
 
@@ -90,10 +92,29 @@ Result<void> Engine::set_up() {
   devices_ = std::move(*devices);
   if (auto found = find_device(); !found) return found;
   if (auto opened = open_pollers(); !opened) return opened;
+  if (auto listens = listen(); !listens) return listens;
+  make_world();
+  std::vector<int> listeners = {listener_->descriptor()};
+  if (discovery_ != nullptr) listeners.push_back(discovery_->descriptor());
+  auto service = Service::open(*this, listeners, poller_list_);
+  if (!service) return fail(std::move(service.error()));
+  service_ = std::move(*service);
+  return service_->start();
+}
+
+Result<void> Engine::listen() {
   owner_ = std::make_unique<Owner>(*this);
   auto listener = LinkListener::open(*devices_, device_index_, *owner_, kNoTrafficClass);
   if (!listener) return fail(std::move(listener.error()));
   listener_ = std::move(*listener);
+  if (options_.discoverable.empty()) return {};
+  auto discovery = DiscoveryPort::open(options_.discoverable, address());
+  if (!discovery) return fail(std::move(discovery.error()));
+  discovery_ = std::move(*discovery);
+  return {};
+}
+
+void Engine::make_world() {
   const auto name = [this](uint64_t tag, Peer* peer) {
     const std::lock_guard lock(mutex_);
     if (peer == nullptr) {
@@ -114,21 +135,12 @@ Result<void> Engine::set_up() {
     range.alone = true;
     return make_region(range, std::move(keeps));
   };
-  const Nonce proof = nonce_of(listener_->address());
-  world_ =
-      std::make_unique<PeerWorld>(PeerWorld{*devices_,
-                                            device_index_,
-                                            id_,
-                                            proof,
-                                            options_.terms,
-                                            {regions_, expectations_, notices_, tagged_, letter},
-                                            poller_list_,
-                                            name,
-                                            attend});
-  auto service = Service::open(*this, listener_->descriptor(), poller_list_);
-  if (!service) return fail(std::move(service.error()));
-  service_ = std::move(*service);
-  return service_->start();
+  const auto came = [this](uint64_t peer) { arrivals_.put(peer); };
+  const Messages::To messages = {regions_, expectations_, notices_, tagged_, letter};
+  const std::string own = options_.name.empty() ? own_name().data() : options_.name;
+  world_ = std::make_unique<PeerWorld>(
+      PeerWorld{*devices_, device_index_, id_, nonce_of(listener_->address()), options_.terms,
+                messages, poller_list_, name, attend, came, named_regions_, own, address()});
 }
 
 // All NICs are one device.
@@ -197,14 +209,20 @@ Engine::~Engine() {
 
 std::vector<std::byte> Engine::address() const { return pack({id_, listener_->address()}); }
 
-Result<uint64_t> Engine::register_memory(void* address, size_t bytes, uint8_t rights) {
+Result<uint64_t> Engine::register_memory(void* address, size_t bytes, uint8_t rights,
+                                         const std::string& name) {
   MemoryRange range;
   range.address = address;
   range.bytes = bytes;
   range.rights = rights;
   auto region = make_region(range, nullptr);
   if (!region) return fail(std::move(region.error()));
-  return regions_.add(std::move(*region));
+  const uint64_t handle = regions_.add(std::move(*region));
+  if (name.empty()) return handle;
+  auto named = named_regions_.add(handle, {name, *advertise(handle)});
+  if (named) return handle;
+  (void)regions_.remove(handle);
+  return fail(std::move(named.error()));
 }
 
 Result<std::shared_ptr<Region>> Engine::make_region(const MemoryRange& range,
@@ -220,6 +238,7 @@ Result<std::shared_ptr<Region>> Engine::make_region(const MemoryRange& range,
 Result<bool> Engine::deregister(uint64_t handle) {
   auto region = regions_.remove(handle);
   if (region != nullptr) {
+    named_regions_.remove(handle);
     const std::lock_guard lock(mutex_);
     draining_[handle] = region->released();
   }

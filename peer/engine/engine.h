@@ -15,7 +15,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "peer/engine/arrivals.h"
 #include "peer/engine/completion.h"
+#include "peer/engine/discovery.h"
 #include "peer/engine/service.h"
 #include "peer/engine/sources.h"
 #include "peer/engine/unexpected.h"
@@ -26,6 +28,8 @@ struct EngineOptions {
   Settings settings;
   LinkTerms terms;
   double default_deadline = 30;  // seconds, of a request without one
+  std::string name;              // that peers see; empty: host and process
+  std::string discoverable;      // host and port (discovery.h); empty: not
   // Call the program's functions (peer/engine/callbacks.cc). on_immediate may be nullptr: then
   // immediates that nobody expects are kept.
   std::function<void(const Ended&)> on_end;
@@ -66,7 +70,13 @@ class Engine final : private ServiceHost {
   void attend(std::shared_ptr<Peer> peer) { service_->attend(std::move(peer)); }
   std::shared_ptr<Peer> peer(uint64_t handle) const { return handles_.find(handle); }
 
-  Result<uint64_t> register_memory(void* address, size_t bytes, uint8_t rights);
+  // Peers may list it if it has a name.
+  Result<uint64_t> register_memory(void* address, size_t bytes, uint8_t rights,
+                                   const std::string& name);
+  // The named regions of the peer. It waits.
+  Result<std::vector<NamedRegion>> list_regions(uint64_t peer, uint64_t limit_ns);
+  // A peer that has come, and that the program has not added. 0: none comes within this time.
+  uint64_t accept(uint64_t limit_ns);
   // True: no rail knows the memory any more. False: requests of this engine use it still; ask
   // again.
   Result<bool> deregister(uint64_t region);
@@ -110,8 +120,8 @@ class Engine final : private ServiceHost {
   Result<void> cancel(uint64_t request);
   // One that has ended and was submitted for that (Completion::By::kList).
   std::optional<Ended> next_completed();
-  // Readable while there are completions or notifications.
-  Result<int> ready_descriptor() { return ready_.descriptor(); }
+  // Readable while there are things of these kinds (ReadyFd).
+  Result<int> ready_descriptor(uint32_t kinds) { return ready_.descriptor(kinds); }
   // Whether this thread is in one of the program's functions: there it must not wait.
   static bool is_calling_back();
 
@@ -129,12 +139,15 @@ class Engine final : private ServiceHost {
     Posted posted = Posted::kNowhere;
   };
   class Owner;
+  static constexpr uint64_t kLongestWaitNs = uint64_t{1} << 60;  // 36 years: sums do not overflow
 
   explicit Engine(const EngineOptions& options);
   Result<void> set_up();
   Result<void> find_device();
   Result<void> check_rails() const;
   Result<void> open_pollers();
+  Result<void> listen();
+  void make_world();
   template <typename Source>
   Result<void> fill(Source source, bool borrows, PeerRequest* request);
   template <typename Source>
@@ -174,6 +187,7 @@ class Engine final : private ServiceHost {
   std::vector<std::shared_ptr<Peer>> peers() override { return handles_.all(); }
   std::shared_ptr<Peer> peer_with_tag(uint64_t tag) override;
   bool accept(std::vector<std::shared_ptr<Peer>>* came) override;
+  bool answer_finders() override { return discovery_ != nullptr && discovery_->answer(); }
   void call_back() override;
   uint64_t end_overdue(uint64_t now_ns) override;
 
@@ -187,12 +201,15 @@ class Engine final : private ServiceHost {
   std::unique_ptr<Owner> owner_;
   std::unique_ptr<PeerWorld> world_;
   std::unique_ptr<LinkListener> listener_;
+  std::unique_ptr<DiscoveryPort> discovery_;  // nullptr: it is not discoverable
 
   // Before the tables: a peer that ends with them takes its name back.
   std::mutex mutex_;
   std::unordered_map<uint64_t, std::weak_ptr<Peer>> by_tag_;
   SpareArray<Assignment> spare_;
   ReadyFd ready_;
+  Arrivals arrivals_{ready_};
+  NamedRegions named_regions_;
   UnexpectedImmediates unexpected_;
   Completions completions_;
   Expectations expectations_;

@@ -1,8 +1,10 @@
 // The peers of an engine: how they become known, and how they are removed.
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "peer/engine/engine.h"
 
@@ -129,6 +131,33 @@ std::vector<std::shared_ptr<Peer>> Engine::take_out(uint64_t handle) {
   std::erase(leaving_, nullptr);
   leaving_.insert(leaving_.end(), removed.begin(), removed.end());
   return removed;
+}
+
+// One that has been removed since is not told of.
+uint64_t Engine::accept(uint64_t limit_ns) {
+  const std::chrono::steady_clock::time_point end{
+      std::chrono::nanoseconds(steady_now_ns() + std::min(limit_ns, kLongestWaitNs))};
+  while (const uint64_t peer = arrivals_.next(end)) {
+    if (handles_.find(peer) != nullptr) return peer;
+  }
+  return 0;
+}
+
+Result<std::vector<NamedRegion>> Engine::list_regions(uint64_t peer_handle, uint64_t limit_ns) {
+  auto peer = known_peer(peer_handle);
+  if (!peer) return fail(peer.error());
+  Terms terms;
+  if (limit_ns != UINT64_MAX) terms.deadline_ns = std::max<uint64_t>(limit_ns, 1);
+  auto request = new_request(terms);
+  const auto listing = std::make_shared<std::vector<NamedRegion>>();
+  request->listing = listing;
+  auto handle = hand_over(std::move(*peer), std::move(request), terms);
+  if (!handle) return fail(std::move(handle.error()));
+  Outcome outcome;
+  const auto ended = wait(*handle, UINT64_MAX, &outcome);
+  if (!ended) return fail(ended.error());
+  if (outcome.error.status != Status::kOk) return fail(std::move(outcome.error));
+  return std::move(*listing);
 }
 
 Result<uint64_t> Engine::import(uint64_t peer, std::span<const std::byte> blob) {

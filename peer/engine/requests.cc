@@ -11,7 +11,6 @@ namespace {
 
 // A waiting thread that sleeps is woken some 30 us late, which is worth little to a long request.
 constexpr uint64_t kBytesPerNs = 2, kMostMovedNs = 100'000;
-constexpr uint64_t kLongestWaitNs = uint64_t{1} << 60;  // 36 years: sums of times do not overflow
 
 }  // namespace
 

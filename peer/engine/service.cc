@@ -23,11 +23,11 @@ bool lower(std::atomic<uint64_t>& value, uint64_t to) {
 
 }  // namespace
 
-Result<std::unique_ptr<Service>> Service::open(ServiceHost& host, int listener,
+Result<std::unique_ptr<Service>> Service::open(ServiceHost& host, std::span<const int> listeners,
                                                const std::vector<Poller*>& pollers) {
   auto sleeper = Sleeper::open();
   if (!sleeper) return fail(std::move(sleeper.error()));
-  (*sleeper)->add(listener);
+  for (const int listener : listeners) (*sleeper)->add(listener);
   for (Poller* poller : pollers) (void)(*sleeper)->add(*poller);
   return std::unique_ptr<Service>(new Service(host, std::move(*sleeper), pollers));
 }
@@ -81,7 +81,8 @@ void Service::look(uint64_t now_ns) {
   if (now_ns >= accept_ns_) {
     std::vector<std::shared_ptr<Peer>> came;
     greets_ = host_.accept(&came);
-    found_caller_ = greets_ || !came.empty() || accept_ns_ != 0;
+    const bool answered = host_.answer_finders();
+    found_caller_ = greets_ || answered || !came.empty() || accept_ns_ != 0;
     accept_ns_ = now_ns + (greets_ ? kSoonNs : kNowAndThenNs);
     for (auto& peer : came) add(std::move(peer));
   }

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -31,6 +32,8 @@ class ServiceHost {
   // Takes what has come to the listener: peers that have a link now. True: others are in their
   // handshakes.
   virtual bool accept(std::vector<std::shared_ptr<Peer>>* came) = 0;
+  // Answers those who look for this engine. True: there were some.
+  virtual bool answer_finders() = 0;
   // Calls the program's functions for what has happened.
   virtual void call_back() = 0;
   // Ends requests that no peer moves and that are overdue. Returns when the next one is.
@@ -44,8 +47,8 @@ class Service {
   static constexpr uint64_t kNowAndThenNs = 10'000'000;
   static constexpr uint64_t kLookNs = 2'000'000'000;
 
-  // `listener` becomes readable when peers connect. The pollers outlive the service.
-  static Result<std::unique_ptr<Service>> open(ServiceHost& host, int listener,
+  // `listeners` become readable when somebody connects. The pollers outlive the service.
+  static Result<std::unique_ptr<Service>> open(ServiceHost& host, std::span<const int> listeners,
                                                const std::vector<Poller*>& pollers);
   Result<void> start();  // once, when the host has the service
   void stop();           // returns when the thread has ended

@@ -38,7 +38,10 @@ class CompletionTest : public testing::Test {
   }
   int descriptor() {
     int descriptor = -1;
-    EXPECT_EQ(slime_event_fd(here_.engine, &descriptor), SLIME_OK) << slime_last_error();
+    EXPECT_EQ(slime_event_fd(here_.engine, SLIME_EVENT_COMPLETED | SLIME_EVENT_NOTIFICATIONS,
+                             &descriptor),
+              SLIME_OK)
+        << slime_last_error();
     return descriptor;
   }
   bool readable(int timeout_ms) {
