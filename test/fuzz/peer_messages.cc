@@ -5,6 +5,7 @@
 #include <list>
 #include <string>
 
+#include "peer/directory.h"
 #include "test/fuzz/support/target.h"
 #include "test/support/messages_end.h"
 #include "test/support/ring_life.h"
@@ -13,14 +14,19 @@ namespace slime {
 namespace {
 
 constexpr uint64_t kPeer = 1;
+constexpr EngineId kPeerId = {std::byte{7}};
 
 class Victim {
  public:
   Victim(test::RingLife& life, fuzz::Input& input)
-      : life_(life), input_(input), end_(life.host(0).device().memory()) {}
+      : life_(life), input_(input), end_(life.host(0).device().memory()) {
+    (void)named_.add(1, {"mine", pack(RegionAddress{kPeerId, 1, 1, 4096, 4096, 3})});
+  }
 
   void act() {
-    switch (input_.below(6)) {
+    switch (input_.below(7)) {
+      case 6:
+        return list();
       case 0:
         return send();
       case 1:
@@ -43,7 +49,7 @@ class Victim {
   bool move() {
     Link& link = life_.end(0).link;
     Rings& rings = life_.end(0).rings;
-    if (link.progress() != Status::kOk) return false;
+    if (link.progress() != Status::kOk || !take_records()) return false;
     const auto submit = [this](const auto& request) { read(request); };
     if (end_.messages.receive(rings, kPeer, submit) != Status::kOk) return false;
     end_.messages.move(rings, 0);
@@ -59,9 +65,35 @@ class Victim {
     end_.messages.end(kPeer, make_error(Status::kRemote, 0, "the end"), 0);
     FUZZ_CHECK(end_.messages.idle());
     for (const auto& request : sent_) FUZZ_CHECK(request->done());
+    for (const auto& request : listings_) {
+      FUZZ_CHECK(request->listing->size() <= NamedRegions::kMost);
+      for (const NamedRegion& one : *request->listing) {
+        FUZZ_CHECK(!one.name.empty() && one.name.size() <= NamedRegions::kMostNameBytes);
+        FUZZ_CHECK(unpack_region(one.blob)->engine == kPeerId);
+      }
+    }
   }
 
  private:
+  void list() {
+    const auto request = std::make_shared<PeerRequest>();
+    request->listing = std::make_shared<std::vector<NamedRegion>>();
+    listings_.push_back(request);
+    directory_.ask(request);
+    if (input_.below(4) == 0) directory_.expire(UINT64_MAX);
+  }
+  bool take_records() {
+    while (!records_.congested()) {
+      const auto record = records_.next();
+      if (!record) return false;
+      if (!*record) break;
+      const bool listed = (*record)->kind == static_cast<uint16_t>(RecordKind::kWantRegions) ||
+                          (*record)->kind == static_cast<uint16_t>(RecordKind::kRegion);
+      if (listed && directory_.on_record(**record) != Status::kOk) return false;
+    }
+    records_.move();
+    return true;
+  }
   void send() {
     const auto request = std::make_shared<PeerRequest>();
     if (input_.below(2) == 0) {
@@ -113,7 +145,10 @@ class Victim {
   fuzz::Input& input_;
   std::list<std::string> rooms_;
   test::MessagesEnd end_;
-  Requests reading_, sent_;
+  NamedRegions named_;
+  Records records_{life_.end(0).rings.engine};
+  Directory directory_{life_.end(0).link, records_, named_, kPeerId};
+  Requests reading_, sent_, listings_;
   uint64_t nonce_ = 0;
 };
 
@@ -137,8 +172,13 @@ class Attacker {
       const size_t rails = life_.end(1).link.rails().count();
       for (size_t i = input_.below(2) * rails; i > 0; --i) add(uint64_t{input_.below(4)});
     };
-    add(number);
-    switch (input_.below(6)) {
+    if (which != 0) add(number);
+    switch (input_.below(7)) {
+      case 6:  // as Directory::Entry
+        add(std::array<uint32_t, 2>{input_.below(3), input_.below(2)});
+        add(std::array<char, 64>{static_cast<char>(input_.below(2))});
+        add(pack(RegionAddress{input_.below(4) == 0 ? EngineId{} : kPeerId, 1, 1, 0, 1, 3}));
+        break;
       case 0:
         add(uint32_t{input_.below(4)});
         break;
@@ -160,10 +200,14 @@ class Attacker {
       default:
         break;
     }
+    if (which == 0 && input_.below(4) != 0) return put_whole(to, kind, payload);
     const auto more = input_.bytes(input_.below(2) == 0 ? 0 : input_.below(256));
     payload.insert(payload.end(), more.begin(), more.end());
     if (input_.below(2) == 0) payload.resize(payload.size() + input_.take<uint16_t>() % 8192);
     payload.resize(std::min(payload.size(), which == 0 ? Ring::kOneSlotBytes : Ring::kMostBytes));
+    if (to.has_room(payload.size())) to.put(kind, {payload});
+  }
+  static void put_whole(Ring& to, uint16_t kind, std::span<const std::byte> payload) {
     if (to.has_room(payload.size())) to.put(kind, {payload});
   }
   // A peer may write into its rings at any time, and not only what a ring would.

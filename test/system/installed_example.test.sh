@@ -53,7 +53,7 @@ if [ -z "${SLIME_SAN:-}" ]; then
     exit 1
   fi
   files=$(cd "$work/root/usr" && find include lib -name '*slime*' -o -name aggregation.h | sort | xargs)
-  wanted='include/slime include/slime/aggregation.h include/slime/slime.h lib/libnccl-net-slime.so lib/libnet-slime.so lib/libslime.a lib/libslime.so lib/libslime.so.1 lib/pkgconfig/libslime.pc lib/pkgconfig/slime.pc lib/systemd/system/slime-switchd.service'
+  wanted='include/slime include/slime/aggregation.h include/slime/p2p.h include/slime/p2p_request.h include/slime/slime.h lib/libnccl-net-slime.so lib/libnet-slime.so lib/libslime.a lib/libslime.so lib/libslime.so.1 lib/pkgconfig/libslime.pc lib/pkgconfig/slime.pc lib/systemd/system/slime-switchd.service'
   if [ "$files" = "$wanted" ]; then ok "installs: $files"; else not_ok "installs: $files"; fi
   export PKG_CONFIG_LIBDIR=$work/root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
   export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
@@ -87,6 +87,17 @@ if [ -z "${SLIME_SAN:-}" ]; then
   else
     not_ok "libslime from C" "$work/compile_c.out"
     cat "$work/read.out" 2>/dev/null
+  fi
+  # shellcheck disable=SC2046  # flags
+  if (cd "$work" && "${CXX:-g++}" -std=c++20 -Wall -Wextra -Werror -pedantic \
+    "$work/root/usr/share/doc/libnet-slime/examples/coroutine.cc" -o "$work/coroutine" \
+    $(pkg-config --cflags --libs libslime)) >"$work/compile_cpp.out" 2>&1 &&
+    LD_LIBRARY_PATH=$work/root/usr/lib timeout -k 5 120 "${launcher[@]}" "$work/coroutine" >"$work/coroutine.out" 2>&1 &&
+    grep -q '^64 pages, 64 were told of, 262144 bytes are right' "$work/coroutine.out"; then
+    ok "libslime: a C++20 program compiles with pkg-config alone, and its coroutines move pages"
+  else
+    not_ok "libslime from C++" "$work/compile_cpp.out"
+    cat "$work/coroutine.out" 2>/dev/null
   fi
 else
   example=$build/bin/example-all-reduce

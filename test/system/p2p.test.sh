@@ -42,4 +42,5 @@ example read '1048576 of 1048576 bytes are right'
 example notify 'the peer says: request 12, page 3'
 example send 'page 12 has 1048576 bytes'
 example plan '256 of 256 pages are right'
+example coroutine '64 pages, 64 were told of, 262144 bytes are right'
 exit $wrong
