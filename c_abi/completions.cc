@@ -10,15 +10,20 @@ namespace slime::api {
 
 slime_result result_of(const Outcome& outcome, std::string* text) {
   *text = with_option_names(outcome.error.what);
-  return {sizeof(slime_result),
-          status_of(outcome.error.status),
-          outcome.quiet ? 1 : 0,
-          text->c_str(),
-          outcome.bytes,
-          outcome.queued_ns,
-          outcome.moved_ns,
-          outcome.peer,
-          outcome.tag};
+  slime_result result = {sizeof(slime_result),
+                         status_of(outcome.error.status),
+                         outcome.quiet ? 1 : 0,
+                         text->c_str(),
+                         outcome.bytes,
+                         outcome.queued_ns,
+                         outcome.moved_ns,
+                         outcome.peer,
+                         outcome.tag,
+                         outcome.retries,
+                         {}};
+  static_assert(sizeof result.rail_bytes == sizeof outcome.rail_bytes);
+  std::ranges::copy(outcome.rail_bytes, result.rail_bytes);
+  return result;
 }
 
 void set_callbacks(const slime_options& given, EngineOptions* options) {

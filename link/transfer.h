@@ -51,6 +51,9 @@ class Transfer : public WorkOwner {
   Transfer() = default;
   ~Transfer() = default;
 
+  // A stripe goes over this rail now; `again`: it was lost on another one. Not called for writes
+  // with immediates, which NCCL's messages are made of.
+  virtual void on_placed(size_t /*rail*/, uint64_t /*bytes*/, bool /*again*/) {}
   // It is done now. The last that is called of a use; start() may follow, but not from here.
   virtual void on_end() {}
 

@@ -60,7 +60,8 @@ void TransferQueue::submit_stripe(Transfer& transfer, uint32_t stripe, size_t i)
   const TransferPiece& piece = transfer.piece_;
   const LinkRail& rail = rails_[i];
   SLIME_CHECK((rail.rail->caps().opcodes & opcode_bit(piece.opcode)) != 0);
-  if (transfer.lost_ >> stripe & 1) {
+  const bool again = (transfer.lost_ >> stripe & 1) != 0;
+  if (again) {
     transfer.lost_ &= ~(uint64_t{1} << stripe);
     rail.channel->counters.retries.add();
   }
@@ -81,6 +82,7 @@ void TransferQueue::submit_stripe(Transfer& transfer, uint32_t stripe, size_t i)
     return rails_.submit(i, work, &transfer, stripe);
   }
   work.opcode = piece.opcode;
+  transfer.on_placed(i, work.length, again);
   rails_.submit(i, work, &transfer, stripe);
 }
 

@@ -307,7 +307,7 @@ endif
 
 # Examples of libslime are what users write: C, linked with the shared library. They find it beside
 # themselves.
-$(C_EXAMPLE_BINS): $(BUILD)/bin/example-%: examples/%.c include/slime/slime.h $(PEER_SO) $(PEER_LINK)
+$(C_EXAMPLE_BINS): $(BUILD)/bin/example-%: examples/%.c include/slime/slime.h include/slime/types.h $(PEER_SO) $(PEER_LINK)
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c99 -Wall -Wextra -Werror -pedantic -O2 -g1 $(SAN_FLAGS) -Iinclude $< -o $@ -L$(BUILD)/lib -lslime \

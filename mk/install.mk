@@ -4,7 +4,7 @@ STRIP ?= strip
 install_binary := install -m 755 $(if $(STRIP),-s --strip-program=$(STRIP))
 INSTALLED_LIBS := libnet-slime.so libnccl-net-slime.so libnccl-net.so libslime.so.1 libslime.so libslime.a \
   pkgconfig/slime.pc pkgconfig/libslime.pc
-INSTALLED_HEADERS := slime.h p2p.h p2p_request.h aggregation.h
+INSTALLED_HEADERS := slime.h types.h p2p.h p2p_request.h aggregation.h
 # Only this project writes there. Other projects may share DOCDIR and DATADIR.
 OWN_DIRS := $(DOCDIR)/docs $(DOCDIR)/examples $(DATADIR)/nccl-tests-configs $(DATADIR)/p4
 P4_PARTS := core tna v1model

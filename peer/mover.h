@@ -62,6 +62,9 @@ class Mover {
 
  private:
   struct PieceTransfer final : Transfer {
+    void on_placed(size_t rail, uint64_t bytes, bool again) override {
+      request->placed(rail, bytes, again);
+    }
     void on_end() override { mover->ended(*this); }
 
     Mover* mover = nullptr;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -41,6 +42,10 @@ struct Outcome {
   // the peer may still carry its signal out.
   bool quiet = true;
   uint64_t queued_ns = 0, moved_ns = 0;
+  // Given to each rail of the last link, also what was given up; and how often a part was lost on a
+  // rail and given to another one.
+  std::array<uint64_t, kMaxRails> rail_bytes = {};
+  uint64_t retries = 0;
 };
 
 // Is told of the ends of requests whose programs want to know.
@@ -136,6 +141,8 @@ class PeerRequest {
     next_ = 0;
     offset_ = 0;
     outcome_.bytes = 0;
+    outcome_.rail_bytes = {};
+    ++outcome_.retries;
     if (source == nullptr) return;
     source->rewind();
     pieces.clear();
@@ -150,6 +157,10 @@ class PeerRequest {
   // The next part, of `most` bytes at most; it counts as begun.
   Piece take(uint64_t most);
   void opened() { ++open_; }
+  void placed(size_t rail, uint64_t bytes, bool again) {
+    outcome_.rail_bytes[rail] += bytes;
+    if (again) ++outcome_.retries;
+  }
   void closed(uint64_t bytes) {
     --open_;
     outcome_.bytes += bytes;

@@ -33,7 +33,7 @@ struct Done {
   uint64_t bytes = 0;
   nanoseconds queued{}, moved{};
   slime_peer peer = 0;  // of a receive
-  uint64_t tag = 0;
+  uint64_t tag = 0;     // of that message
 };
 
 namespace detail {

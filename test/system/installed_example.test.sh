@@ -53,7 +53,7 @@ if [ -z "${SLIME_SAN:-}" ]; then
     exit 1
   fi
   files=$(cd "$work/root/usr" && find include lib -name '*slime*' -o -name aggregation.h | sort | xargs)
-  wanted='include/slime include/slime/aggregation.h include/slime/p2p.h include/slime/p2p_request.h include/slime/slime.h lib/libnccl-net-slime.so lib/libnet-slime.so lib/libslime.a lib/libslime.so lib/libslime.so.1 lib/pkgconfig/libslime.pc lib/pkgconfig/slime.pc lib/systemd/system/slime-switchd.service'
+  wanted='include/slime include/slime/aggregation.h include/slime/p2p.h include/slime/p2p_request.h include/slime/slime.h include/slime/types.h lib/libnccl-net-slime.so lib/libnet-slime.so lib/libslime.a lib/libslime.so lib/libslime.so.1 lib/pkgconfig/libslime.pc lib/pkgconfig/slime.pc lib/systemd/system/slime-switchd.service'
   if [ "$files" = "$wanted" ]; then ok "installs: $files"; else not_ok "installs: $files"; fi
   export PKG_CONFIG_LIBDIR=$work/root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
   export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
