@@ -65,6 +65,10 @@ class HandleTable {
     return std::move(place->object);
   }
 
+  size_t size() const {
+    const std::shared_lock lock(mutex_);
+    return places_.size() - free_.size();
+  }
   std::vector<std::shared_ptr<Object>> all() const {
     const std::shared_lock lock(mutex_);
     std::vector<std::shared_ptr<Object>> objects;

@@ -92,6 +92,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
     State state = State::kNew;
     std::string gone_because;
     uint32_t rails = 0, rails_up = 0;
+    size_t requests = 0;             // that are open
     std::string rail_text;           // a line for each
     std::string name;                // "": it has not said it yet
     std::vector<std::byte> address;  // empty: it is not known yet

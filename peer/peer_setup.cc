@@ -25,11 +25,12 @@ Peer::~Peer() {
 
 Peer::Report Peer::report() {
   const Hold hold(*this);
-  Report report{state(), gone_.what, 0, 0, {}, name_, {}};
+  Report report{state(), gone_.what, 0, 0, waiting_.size(), {}, name_, {}};
   if (address_) report.address = pack({id_, *address_});
   if (connection_ != nullptr) {
     const LinkRails& rails = connection_->link.rails();
     report.rails = static_cast<uint32_t>(rails.count());
+    report.requests += open_requests().size();
     report.rails_up = static_cast<uint32_t>(rails.up_count());
     for (size_t i = 0; i < rails.count(); ++i) {
       const RailCaps& caps = rails[i].rail->caps();

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/log.h"
 #include "link/setup/handshake.h"
 
 namespace slime {
@@ -96,6 +97,7 @@ Result<void> Engine::set_up() {
   make_world();
   std::vector<int> listeners = {listener_->descriptor()};
   if (discovery_ != nullptr) listeners.push_back(discovery_->descriptor());
+  if (status_port_ != nullptr) listeners.push_back(status_port_->descriptor());
   auto service = Service::open(*this, listeners, poller_list_);
   if (!service) return fail(std::move(service.error()));
   service_ = std::move(*service);
@@ -107,11 +109,23 @@ Result<void> Engine::listen() {
   auto listener = LinkListener::open(*devices_, device_index_, *owner_, kNoTrafficClass);
   if (!listener) return fail(std::move(listener.error()));
   listener_ = std::move(*listener);
+  auto status_port = StatusPort::open([this] { return status(); });
+  if (status_port) {
+    status_port_ = std::move(*status_port);
+  } else {
+    SLIME_INFO("slime-info cannot ask this engine: %s", status_port.error().what.c_str());
+  }
   if (options_.discoverable.empty()) return {};
   auto discovery = DiscoveryPort::open(options_.discoverable, address());
   if (!discovery) return fail(std::move(discovery.error()));
   discovery_ = std::move(*discovery);
   return {};
+}
+
+bool Engine::answer_callers() {
+  const bool found = discovery_ != nullptr && discovery_->answer();
+  const bool asked = status_port_ != nullptr && status_port_->answer();
+  return found || asked;
 }
 
 void Engine::make_world() {

@@ -20,6 +20,7 @@
 #include "peer/engine/discovery.h"
 #include "peer/engine/service.h"
 #include "peer/engine/sources.h"
+#include "peer/engine/status_port.h"
 #include "peer/engine/unexpected.h"
 
 namespace slime {
@@ -126,6 +127,7 @@ class Engine final : private ServiceHost {
   static bool is_calling_back();
 
   const Devices& devices() const { return *devices_; }
+  std::string status();  // for people (peer/engine/status.cc)
 
  private:
   // Where a request waits that no peer moves, or not yet.
@@ -187,7 +189,7 @@ class Engine final : private ServiceHost {
   std::vector<std::shared_ptr<Peer>> peers() override { return handles_.all(); }
   std::shared_ptr<Peer> peer_with_tag(uint64_t tag) override;
   bool accept(std::vector<std::shared_ptr<Peer>>* came) override;
-  bool answer_finders() override { return discovery_ != nullptr && discovery_->answer(); }
+  bool answer_callers() override;
   void call_back() override;
   uint64_t end_overdue(uint64_t now_ns) override;
 
@@ -202,6 +204,7 @@ class Engine final : private ServiceHost {
   std::unique_ptr<PeerWorld> world_;
   std::unique_ptr<LinkListener> listener_;
   std::unique_ptr<DiscoveryPort> discovery_;  // nullptr: it is not discoverable
+  std::unique_ptr<StatusPort> status_port_;   // nullptr: the system has none
 
   // Before the tables: a peer that ends with them takes its name back.
   std::mutex mutex_;

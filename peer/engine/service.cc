@@ -81,7 +81,7 @@ void Service::look(uint64_t now_ns) {
   if (now_ns >= accept_ns_) {
     std::vector<std::shared_ptr<Peer>> came;
     greets_ = host_.accept(&came);
-    const bool answered = host_.answer_finders();
+    const bool answered = host_.answer_callers();
     found_caller_ = greets_ || answered || !came.empty() || accept_ns_ != 0;
     accept_ns_ = now_ns + (greets_ ? kSoonNs : kNowAndThenNs);
     for (auto& peer : came) add(std::move(peer));

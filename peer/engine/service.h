@@ -32,8 +32,8 @@ class ServiceHost {
   // Takes what has come to the listener: peers that have a link now. True: others are in their
   // handshakes.
   virtual bool accept(std::vector<std::shared_ptr<Peer>>* came) = 0;
-  // Answers those who look for this engine. True: there were some.
-  virtual bool answer_finders() = 0;
+  // Answers those who only ask. True: there were some.
+  virtual bool answer_callers() = 0;
   // Calls the program's functions for what has happened.
   virtual void call_back() = 0;
   // Ends requests that no peer moves and that are overdue. Returns when the next one is.

@@ -32,6 +32,31 @@ says sizes "'0' is no size of 1 byte to 64 GiB"
 run three 2 p2p --ranks 3
 run help 0 p2p --help
 
+# Two engines that are open while others ask.
+timeout -k 5 120 "${launcher[@]}" "$build/bin/slime-perf" p2p --seconds 10 --size 8 >"$work/open.out" 2>&1 &
+open=$!
+asked() {
+  "$build/bin/slime-info" --peers --json >"$work/peers.json" 2>"$work/peers.err" &&
+    python3 - "$work/peers.json" <<'END'
+import json, sys
+engines = json.load(open(sys.argv[1]))["engines"]
+ids = {engine["engine"] for engine in engines}
+linked = [peer for engine in engines for peer in engine["peers"]
+          if peer["state"] == "up" and peer["engine"] in ids and peer["rails_up"] >= 1]
+sys.exit(len(linked) < 2)
+END
+}
+for ((i = 0; i < 100; ++i)); do
+  asked && break
+  sleep 0.1
+done
+asked && ok "slime-info --peers shows two engines that are linked" ||
+  not_ok "slime-info --peers" "$work/peers.json"
+"$build/bin/slime-info" --peers >"$work/peers.out" 2>&1
+grep -qE 'process [0-9]+, [0-9]+ NICs, 1 regions' "$work/peers.out" &&
+  grep -qE '^  .* up .*rails .*requests' "$work/peers.out" && ok "also for people" || not_ok "for people" "$work/peers.out"
+wait $open && ok "asking disturbs nobody" || not_ok "slime-perf ended" "$work/open.out"
+
 example() { # NAME WORDS: it ends well, and says these
   if timeout -k 5 120 "${launcher[@]}" "$build/bin/example-$1" >"$work/$1.out" 2>"$work/$1.err" &&
     grep -q "^$2" "$work/$1.out"; then

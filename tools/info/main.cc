@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "tools/common/command_line.h"
 #include "tools/common/resources.h"
+#include "tools/info/peers.h"
 #include "tools/info/report.h"
 
 namespace slime::info {
@@ -35,6 +36,8 @@ std::optional<int> parse_options(int argc, char** argv, Options* parsed) {
   app.add_flag("--topology", options.topology, "Where GPUs and rails are, and their distances");
   app.add_flag("--transports", options.transports,
                "Which transports there are, and why one finds no rails here");
+  app.add_flag("--peers", options.peers,
+               "Open engines of libslime and their peers, and nothing else");
   app.add_flag("--settings-markdown", options.markdown, "docs/configuration.md, and nothing else");
   app.add_option("--plugin", options.plugin, "A value for NCCL_NET_PLUGIN instead of the current");
   app.add_option("--nccl", options.nccl,
@@ -59,6 +62,18 @@ void print_clean(const Report& report, bool long_settings) {
 
 int finish(int code) { return tools::finish(kName, code, tools::kExitUsage); }
 
+int show_engines(const Options& options) {
+  const auto engines = ask_engines();
+  if (!engines) return tools::complain(kName, engines.error(), kExitUnusable);
+  if (options.json) {
+    const nlohmann::json whole = {{"engines", *engines}};
+    printf("%s\n", whole.dump(2, ' ', true, nlohmann::json::error_handler_t::replace).c_str());
+  } else {
+    print_engines(*engines, stdout);
+  }
+  return finish(tools::kExitOk);
+}
+
 int run(int argc, char** argv) {
   tools::end_on_exceptions(kName, tools::kExitUsage, "raise ulimit -v");
   Options options;
@@ -67,6 +82,7 @@ int run(int argc, char** argv) {
     fputs(render_settings_markdown().c_str(), stdout);
     return finish(tools::kExitOk);
   }
+  if (options.peers) return show_engines(options);
   const auto report = collect(options, tools::apply_nccl_conf());
   if (!report) return tools::complain(kName, report.error(), tools::kExitUsage);
   if (options.json) {

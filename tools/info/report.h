@@ -20,6 +20,7 @@ struct Options {
   bool devices = false, loading = false, settings = false, topology = false;
   bool transports = false;
   bool markdown = false;
+  bool peers = false;  // and nothing else
   bool json = false;
   std::optional<std::string> plugin;  // instead of NCCL_NET_PLUGIN
   std::string nccl;                   // a version, a libnccl to ask, or "all"; empty: look for one
