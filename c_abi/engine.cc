@@ -49,6 +49,7 @@ int slime_open(const slime_options* options, slime_engine** engine) {
 int slime_close(slime_engine* engine) {
   return guarded([&] {
     if (Engine::is_calling_back()) return invalid(kCallsBack);
+    if (engine != nullptr) engine->engine->close();
     delete engine;
     return static_cast<int>(SLIME_OK);
   });

@@ -9,28 +9,48 @@ namespace slime {
 
 void Directory::ask(std::shared_ptr<PeerRequest> request) {
   request->listing->clear();
-  asked_.push_back(std::move(request));
+  waiting_.push_back(std::move(request));
   ++open_;
-  records_.send(RecordKind::kWantRegions, {});
+}
+
+void Directory::move(uint64_t now_ns) {
+  if (idle()) return;
+  end_those(now_ns, [now_ns](PeerRequest& request) {
+    if (now_ns < request.due_ns()) return false;
+    request.give_up(request.overdue(", and the peer has not said which regions it has"));
+    return true;
+  });
+  for (; !waiting_.empty() && asked_.size() < kMostAsked; waiting_.pop_front()) {
+    asked_.push_back(std::move(waiting_.front()));
+    records_.send(RecordKind::kWantRegions, {});
+  }
+  while (!answers_.empty() && records_.idle()) answer_one();
 }
 
 Status Directory::on_record(const Record& record) {
   if (record.kind == static_cast<uint16_t>(RecordKind::kWantRegions)) {
-    answer();
+    if (answers_.size() == kMostAsked) {
+      return link_.context().fail_protocol("too many questions for named regions");
+    }
+    const auto all = regions_.all();
+    answers_.emplace_back(all.begin(), all.end());
     return Status::kOk;
   }
   const auto entry = words_of<Entry>(record.payload);
   return entry ? take(*entry) : link_.context().fail_protocol("the name of a region cut short");
 }
 
-void Directory::answer() {
-  const auto all = regions_.all();
-  for (size_t i = 0; i < all.size(); ++i) {
-    Entry entry{static_cast<uint32_t>(all.size() - 1 - i), 1, {}, all[i].blob};
-    std::ranges::copy(all[i].name, entry.name.begin());
-    records_.send(RecordKind::kRegion, bytes_of(entry));
+void Directory::answer_one() {
+  Answer& answer = answers_.front();
+  Entry entry;
+  if (!answer.empty()) {
+    const NamedRegion& region = answer.front();
+    entry = {static_cast<uint32_t>(answer.size() - 1), 1, {}, region.blob};
+    std::ranges::copy(region.name, entry.name.begin());
+    answer.pop_front();
   }
-  if (all.empty()) records_.send(RecordKind::kRegion, bytes_of(Entry{}));
+  records_.send(RecordKind::kRegion, bytes_of(entry));
+  if (answer.empty()) answers_.pop_front();
 }
 
 Status Directory::take(const Entry& entry) {
@@ -57,23 +77,35 @@ Status Directory::take(const Entry& entry) {
   return Status::kOk;
 }
 
-void Directory::expire(uint64_t now_ns) {
-  if (idle()) return;
-  for (auto& request : asked_) {
-    if (request == nullptr || now_ns < request->due_ns()) continue;
-    request->give_up(request->overdue(", and the peer has not said which regions it has"));
-    request->end(now_ns);
-    request.reset();
-    --open_;
+// The peer answers also those that it was asked.
+template <typename Ends>
+void Directory::end_those(uint64_t now_ns, Ends ends) {
+  for (auto* requests : {&waiting_, &asked_}) {
+    for (auto& request : *requests) {
+      if (request == nullptr || !ends(*request)) continue;
+      request->end(now_ns);
+      request.reset();
+      --open_;
+    }
   }
+  std::erase(waiting_, nullptr);
+}
+
+void Directory::end_all(const Error& why, uint64_t now_ns) {
+  end_those(now_ns, [&why](PeerRequest& request) {
+    request.give_up(why);
+    return true;
+  });
 }
 
 Requests Directory::take_all() {
   Requests all;
-  for (auto& request : asked_) {
-    if (request != nullptr) all.push_back(std::move(request));
+  for (auto* requests : {&asked_, &waiting_}) {
+    for (auto& request : *requests) {
+      if (request != nullptr) all.push_back(std::move(request));
+    }
+    requests->clear();
   }
-  asked_.clear();
   open_ = 0;
   return all;
 }

@@ -118,9 +118,12 @@ void Mover::end_those_done(std::deque<std::shared_ptr<PeerRequest>>* requests, u
 void Mover::prepare(PeerRequest& request) {
   if (request.has_keys || request.all_begun()) return;
   bool known = true;
-  for (const auto& remote : request.remotes) {
+  for (size_t i = request.keyed; i < request.remotes.size(); ++i) {
+    const auto& remote = request.remotes[i];
     remote->use_on(number_);
-    if (!keys_.want(remote) || remote->state == Remote::Keys::kAsked) known = false;
+    if (!keys_.want(remote)) return;
+    known &= remote->state != Remote::Keys::kAsked;
+    if (known) request.keyed = i + 1;
     if (remote->state != Remote::Keys::kRefused) continue;
     return request.give_up(make_error(
         Status::kRemote, 0, "%s",

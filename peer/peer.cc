@@ -190,7 +190,7 @@ void Peer::move_link() {
   to.mover.move(now_ns);
   if (messages_.reads_notice()) (void)take_messages();  // it may be here now
   release_barriers(now_ns);
-  to.directory.expire(now_ns);
+  to.directory.move(now_ns);
   messages_.expire(now_ns);
   messages_.move(to.rings, now_ns);
   to.records.move();

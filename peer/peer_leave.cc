@@ -30,10 +30,7 @@ void Peer::leave(Error why) {
   if (connection_ == nullptr) return end(gone_);
   set_state(State::kGone);
   connection_->mover.give_all_up(gone_);
-  for (const auto& request : connection_->directory.take_all()) {
-    request->give_up(gone_);
-    request->end(leaving_since_ns_);
-  }
+  connection_->directory.end_all(gone_, leaving_since_ns_);
   end_waiting(gone_);
   move_link();
 }

@@ -95,6 +95,7 @@ class PeerRequest {
 
   // The thread of the peer's link.
   bool has_keys = false;   // of all remotes
+  size_t keyed = 0;        // of the first so many
   uint64_t fenced_ns = 0;  // when its rails were fenced, as it was overdue; 0: not yet
   void begin(uint64_t now_ns) {
     if (begun_ns_ == 0) begun_ns_ = now_ns;
@@ -123,6 +124,7 @@ class PeerRequest {
   std::vector<Message> begin_telling() {
     messages_open_ = messages.size();
     regions.clear();
+    source.reset();
     return std::move(messages);
   }
   void message_ended(uint64_t now_ns) {
@@ -132,17 +134,18 @@ class PeerRequest {
   // Its link has gone, and touches no memory of this end any more.
   void lose_link() {
     if (opcode == Opcode::kWrite && open_ > 0) outcome_.quiet = false;
+    outcome_.retries += open_;
     open_ = 0;
   }
   // It is moved from the beginning, over the next link.
   void restart() {
     has_keys = false;
+    keyed = 0;
     fenced_ns = 0;
     next_ = 0;
     offset_ = 0;
     outcome_.bytes = 0;
     outcome_.rail_bytes = {};
-    ++outcome_.retries;
     if (source == nullptr) return;
     source->rewind();
     pieces.clear();

@@ -39,6 +39,7 @@ class Records {
       ring_.put(static_cast<uint16_t>(waiting_.front().kind), {waiting_.front().payload});
     }
   }
+  bool idle() const { return waiting_.empty(); }  // none waits for a slot
   // So many records wait for slots that the caller of next() must not answer further ones yet.
   bool congested() const { return waiting_.size() >= Ring::kSlots; }
   // The next record of the peer, if it is here; its payload is valid until the next call.

@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/interfaces/address_range.h"
+#include "base/net/advertised.h"
 #include "base/net/port_range.h"
 #include "base/text.h"
 #include "settings/switch_list.h"
@@ -83,6 +84,9 @@ constexpr struct Form {
      "ranges of addresses, as in 10.1.0.0/16,fd00::/8"},
     {"ports", [](std::string_view text) { return PortRange::parse(text).has_value(); },
      "a range of ports, as in 40000-40999"},
+    {"advertised addresses",
+     [](std::string_view text) { return AdvertisedAddresses::parse(text).has_value(); },
+     "an address, or pairs of them as in 10.0.0.1=203.0.113.7,10.1.0.1=203.0.113.8"},
     {"name", is_plain_name, "letters, digits, '-', '_' and '.'"},
 };
 

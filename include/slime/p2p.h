@@ -9,9 +9,9 @@
 //   slime::p2p::Done done = co_await peer.write(pieces).deadline(1s).notification(text);
 //
 // Calls that fail throw Error, and so do waits for requests that end with an error. Objects may be
-// moved, not copied; an Engine lives longer than what it made. Threads: any may call an Engine and
-// its Peers; one at a time another object. Coroutines go on in the thread that calls
-// Engine::resume_completed().
+// moved, not copied; an Engine lives longer than what it made, and than the coroutines that wait
+// for its requests. Threads: any thread may call an Engine and its Peers; other objects, one thread
+// at a time. Coroutines go on in the thread that calls Engine::resume_completed().
 #pragma once
 
 #include <slime/p2p_request.h>
@@ -68,15 +68,15 @@ class Region {
 
 // A list of pieces that was looked up before.
 class Plan {
-  auto started(int op, const uint32_t* indices, size_t count) {
+  auto started(int op, const uint32_t* indices, size_t count) const {
     return Operation(handle_.engine(), [engine = handle_.engine(), plan = handle_.value(), op,
                                         indices, count](const slime_extra& extra, auto* request) {
       return slime_start(engine, plan, op, indices, count, &extra, request);
     });
   }
-  auto all(int op) { return started(op, nullptr, 0); }
-  // One without indices moves nothing; NULL would mean all.
-  auto some(int op, std::span<const uint32_t> indices) {
+  auto all(int op) const { return started(op, nullptr, 0); }
+  // An empty span is an error; NULL would mean all.
+  auto some(int op, std::span<const uint32_t> indices) const {
     static constexpr uint32_t kNone = 0;
     return started(op, indices.empty() ? &kNone : indices.data(), indices.size());
   }
@@ -84,10 +84,10 @@ class Plan {
  public:
   explicit Plan(detail::Handle handle) : handle_(std::move(handle)) {}
 
-  auto read() { return all(SLIME_READ); }
-  auto write() { return all(SLIME_WRITE); }
-  auto read(std::span<const uint32_t> indices) { return some(SLIME_READ, indices); }
-  auto write(std::span<const uint32_t> indices) { return some(SLIME_WRITE, indices); }
+  auto read() const { return all(SLIME_READ); }
+  auto write() const { return all(SLIME_WRITE); }
+  auto read(std::span<const uint32_t> indices) const { return some(SLIME_READ, indices); }
+  auto write(std::span<const uint32_t> indices) const { return some(SLIME_WRITE, indices); }
 
  private:
   detail::Handle handle_;
@@ -120,7 +120,7 @@ class Peer {
   slime_peer handle() const { return handle_; }
 
   // False: not within this time.
-  bool connect(nanoseconds limit = kNoLimit) {
+  [[nodiscard]] bool connect(nanoseconds limit = kNoLimit) const {
     return detail::check(slime_connect(engine_, handle_, limit.count()));
   }
   slime_peer_info info() const {
@@ -128,13 +128,13 @@ class Peer {
     detail::check(slime_peer_state(engine_, handle_, &info));
     return info;
   }
-  void remove() { detail::check(slime_remove_peer(engine_, handle_)); }
-  Remote import(std::span<const std::byte, SLIME_REGION_BYTES> blob) {
+  void remove() const { detail::check(slime_remove_peer(engine_, handle_)); }
+  Remote import(std::span<const std::byte, SLIME_REGION_BYTES> blob) const {
     slime_remote remote = 0;
     detail::check(slime_import(engine_, handle_, blob.data(), &remote));
     return Remote(detail::Handle(engine_, remote));
   }
-  std::vector<slime_remote_info> regions(nanoseconds limit = kNoLimit) {
+  std::vector<slime_remote_info> regions(nanoseconds limit = kDefaultLimit) const {
     std::vector<slime_remote_info> all;
     for (size_t count = 64; all.size() < count;) {
       all.resize(count);
@@ -144,39 +144,39 @@ class Peer {
     return all;
   }
 
-  auto read(std::span<const slime_assignment> pieces) { return move(SLIME_READ, pieces); }
-  auto write(std::span<const slime_assignment> pieces) { return move(SLIME_WRITE, pieces); }
-  auto read(const slime_assignment& piece) { return move_one(SLIME_READ, piece); }
-  auto write(const slime_assignment& piece) { return move_one(SLIME_WRITE, piece); }
-  auto read(const slime_pages& pages) { return move_pages(SLIME_READ, pages); }
-  auto write(const slime_pages& pages) { return move_pages(SLIME_WRITE, pages); }
-  Plan prepare(std::span<const slime_assignment> pieces) {
+  auto read(std::span<const slime_assignment> pieces) const { return move(SLIME_READ, pieces); }
+  auto write(std::span<const slime_assignment> pieces) const { return move(SLIME_WRITE, pieces); }
+  auto read(const slime_assignment& piece) const { return move_one(SLIME_READ, piece); }
+  auto write(const slime_assignment& piece) const { return move_one(SLIME_WRITE, piece); }
+  auto read(const slime_pages& pages) const { return move_pages(SLIME_READ, pages); }
+  auto write(const slime_pages& pages) const { return move_pages(SLIME_WRITE, pages); }
+  Plan prepare(std::span<const slime_assignment> pieces) const {
     slime_plan plan = 0;
     detail::check(slime_prepare(engine_, handle_, pieces.data(), pieces.size(), &plan));
     return Plan(detail::Handle(engine_, plan));
   }
 
-  auto notify(std::string_view bytes) {
+  auto notify(std::string_view bytes) const {
     return operation([=, *this](const slime_extra& extra, auto* request) {
       return slime_notify(engine_, handle_, bytes.data(), bytes.size(), &extra, request);
     });
   }
-  auto signal(const Remote& remote, uint64_t offset, uint64_t add, bool strong = false) {
+  auto signal(const Remote& remote, uint64_t offset, uint64_t add, bool strong = false) const {
     return operation([=, *this, to = remote.handle()](const slime_extra& extra, auto* request) {
       return slime_signal(engine_, handle_, to, offset, add, strong, &extra, request);
     });
   }
-  auto send(std::span<const std::byte> bytes, uint64_t tag) {
+  auto send(std::span<const std::byte> bytes, uint64_t tag) const {
     return operation([=, *this](const slime_extra& extra, auto* request) {
       return slime_send(engine_, handle_, bytes.data(), bytes.size(), tag, &extra, request);
     });
   }
-  auto receive(std::span<std::byte> room, uint64_t tag, uint64_t mask = ~uint64_t{0}) {
+  auto receive(std::span<std::byte> room, uint64_t tag, uint64_t mask = ~uint64_t{0}) const {
     return operation([=, *this](const slime_extra& extra, auto* request) {
       return slime_recv(engine_, handle_, room.data(), room.size(), tag, mask, &extra, request);
     });
   }
-  auto expect(uint32_t immediate, uint64_t count = 1) {
+  auto expect(uint32_t immediate, uint64_t count = 1) const {
     return operation([=, *this](const slime_extra& extra, auto* request) {
       return slime_expect(engine_, handle_, immediate, count, &extra, request);
     });
@@ -222,7 +222,8 @@ class Engine {
     return filled(
         [this](void* blob, size_t* bytes) { return slime_address(engine_, blob, bytes); });
   }
-  std::vector<std::byte> find(const std::string& host_port, nanoseconds limit = kNoLimit) const {
+  std::vector<std::byte> find(const std::string& host_port,
+                              nanoseconds limit = kDefaultLimit) const {
     return filled([&](void* blob, size_t* bytes) {
       return slime_find(engine_, host_port.c_str(), limit.count(), blob, bytes);
     });
@@ -252,27 +253,26 @@ class Engine {
     return std::optional<Notification>(std::in_place, engine_, one);
   }
 
-  // For poll(2): readable while resume_completed() or notification() have something.
-  int event_fd() {
+  // For poll(2): readable while resume_completed() has something, or what else is asked for.
+  int event_fd(uint32_t events = SLIME_EVENT_COMPLETED) {
     int descriptor = -1;
-    detail::check(
-        slime_event_fd(engine_, SLIME_EVENT_COMPLETED | SLIME_EVENT_NOTIFICATIONS, &descriptor));
+    detail::check(slime_event_fd(engine_, events, &descriptor));
     return descriptor;
   }
-  // Resumes coroutines whose requests have ended, in this thread. Returns how many. Who calls it
-  // does not call slime_completed().
+  // Resumes coroutines whose requests have ended, in this thread. Returns how many. All requests of
+  // this engine that have SLIME_COMPLETES are those of coroutines then. What a coroutine throws out
+  // of its promise comes from here; the others are resumed by the next call.
   size_t resume_completed() {
-    std::array<slime_completion, 16> ended;
     size_t resumed = 0;
-    for (size_t count = ended.size(); count == ended.size(); resumed += count) {
-      detail::check(slime_completed(engine_, ended.data(), &count));
-      for (size_t i = 0; i < count; ++i) {
-        auto* const waiter = static_cast<Waiter*>(ended[i].user);
-        waiter->ended = &ended[i];
-        waiter->coroutine.resume();
-      }
+    for (;; ++resumed) {
+      slime_completion ended;
+      size_t count = 1;
+      detail::check(slime_completed(engine_, &ended, &count));
+      if (count == 0) return resumed;
+      auto* const waiter = static_cast<Waiter*>(ended.user);
+      waiter->ended = &ended;
+      waiter->coroutine.resume();
     }
-    return resumed;
   }
 
  private:

@@ -15,6 +15,8 @@ namespace slime::p2p {
 
 using std::chrono::nanoseconds;
 inline constexpr nanoseconds kNoLimit{-1};
+// Of Engine::find(): 30 s. Of Peer::regions(): the engine's default deadline.
+inline constexpr nanoseconds kDefaultLimit{-1};
 
 class Error : public std::runtime_error {
  public:
@@ -78,13 +80,14 @@ class Handle {
 
 }  // namespace detail
 
-// A request that has begun. It goes on when this ends, and nobody learns how it ends.
-class Request {
+// A request that has begun. The end of this object does not wait (slime_release()): memory that is
+// read, written, sent or received into must stay until the request itself has ended.
+class [[nodiscard]] Request {
  public:
   Request(slime_engine* engine, slime_request handle) : handle_(engine, handle) {}
 
   // nullopt: it has not ended within this time.
-  std::optional<Done> wait_for(nanoseconds limit) {
+  [[nodiscard]] std::optional<Done> wait_for(nanoseconds limit) {
     slime_result result = SLIME_RESULT_INIT;
     if (!detail::check(slime_wait(handle_.engine(), handle_.value(), limit.count(), &result))) {
       return std::nullopt;
@@ -93,7 +96,7 @@ class Request {
     return detail::done_of(result);
   }
   Done wait() { return *wait_for(kNoLimit); }
-  std::optional<Done> test() { return wait_for(nanoseconds(0)); }
+  [[nodiscard]] std::optional<Done> test() { return wait_for(nanoseconds(0)); }
   void cancel() { detail::check(slime_cancel(handle_.engine(), handle_.value())); }
 
  private:
@@ -110,11 +113,11 @@ struct Waiter {
 // What a request is to do, before it begins: by start(), or by co_await. It keeps no copy of the
 // spans that it was made of. `Submit`: int(const slime_extra&, slime_request*).
 template <typename Submit>
-class Operation {
+class [[nodiscard]] Operation {
  public:
   Operation(slime_engine* engine, Submit submit) : engine_(engine), submit_(std::move(submit)) {}
 
-  Operation&& deadline(nanoseconds limit) && {
+  Operation&& deadline(nanoseconds limit) && {  // 0: the engine's default
     extra_.deadline_ns = limit.count();
     return std::move(*this);
   }
@@ -130,7 +133,7 @@ class Operation {
     return std::move(*this);
   }
   Operation&& flags(uint32_t more) && {  // SLIME_MORE, SLIME_BORROW
-    extra_.flags |= more;
+    extra_.flags |= more & (SLIME_MORE | SLIME_BORROW);
     return std::move(*this);
   }
 

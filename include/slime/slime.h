@@ -82,7 +82,8 @@ int slime_advertise(slime_engine* engine, slime_region region, void* blob64);
 int slime_import(slime_engine* engine, slime_peer peer, const void* blob64, slime_remote* remote);
 
 /* The named regions of the peer, in the order of their names. *count: how many there is room for,
- * then how many there are; further ones are left out. < 0: the engine's default deadline. */
+ * then how many the peer has; further ones are left out. It waits for the peer, for so long at most
+ * (< 0: the engine's default deadline); then SLIME_ERR_TIMEOUT. */
 int slime_regions(slime_engine* engine, slime_peer peer, int64_t timeout_ns,
                   slime_remote_info* regions, size_t* count);
 
@@ -120,8 +121,8 @@ int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
  * before. slime_wait() tells how, as ever. This call does not wait for that. */
 int slime_cancel(slime_engine* engine, slime_request request);
 /* Requests with SLIME_COMPLETES that have ended and that nobody has tested, waited for or released
- * since; each is told once. *count: how many there is room for, then how many there are. Never
- * blocks. */
+ * since; each is told once. *count: how many there is room for, then how many were written: if all
+ * of the room is used, call again. Never blocks. */
 int slime_completed(slime_engine* engine, slime_completion* completions, size_t* count);
 /* For poll(2) and its like: readable while there is something of these kinds, now and then also
  * when not. Do not read it: the calls do that fetch these things. Another call gives the same
@@ -181,8 +182,10 @@ int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t b
  * written no more. */
 int slime_recv(slime_engine* engine, slime_peer peer, void* room, size_t bytes, uint64_t tag,
                uint64_t tag_mask, const slime_extra* extra, slime_request* request);
-/* Of a request, a plan, a remote region or a notification. A request goes on, and nobody learns how
- * it ends. */
+/* Of a request, a plan, a remote region or a notification. Reads, writes, sends, notifications and
+ * signals go on, and nobody learns how they end. An expectation ends, and so does a receive for
+ * which no message has come; one that reads a message goes on writing: cancel it, and wait. A
+ * callback is not called any more. */
 int slime_release(slime_engine* engine, uint64_t handle);
 
 /* Of this thread: the last error. Never NULL. */

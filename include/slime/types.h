@@ -119,7 +119,7 @@ typedef struct {
   uint64_t moved_ns;  /* from then until it was done */
   slime_peer peer;    /* of slime_recv(): who sent the message; 0: none has come */
   uint64_t tag;       /* of that message */
-  uint64_t retries;   /* parts that a rail has lost and another one, or another link, moved */
+  uint64_t retries;   /* parts that were lost on a rail, or with a link, and were moved again */
   uint64_t rail_bytes[SLIME_RAILS]; /* by each rail of the link, with what was given up */
 } slime_result;
 #define SLIME_RESULT_INIT                                     \
@@ -127,10 +127,11 @@ typedef struct {
     sizeof(slime_result), 0, 1, NULL, 0, 0, 0, 0, 0, 0, { 0 } \
   }
 
-/* Told when a request has ended, in place of slime_test() and slime_wait(). The engine's own thread
- * calls it, or slime_close(): one call after the other. It may call anything of this library but
- * slime_close(); calls with a time-out take only 0 there. While it runs, nothing moves that no
- * other thread waits for. The handle is not valid any more. `result` is valid until it returns. */
+/* Called when a request has ended, in place of slime_test() and slime_wait(): by the engine's own
+ * thread, or by slime_close(), one call after the other. It may call anything of this library but
+ * slime_close(), slime_find() and slime_regions(); of other calls with a time-out, only with 0.
+ * While it runs, the engine's thread moves no request; only those move that another thread waits
+ * for. The handle is not valid any more. `result` is valid until it returns. */
 typedef void (*slime_callback)(void* user, slime_request request, const slime_result* result);
 
 enum {

@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/net/advertised.h"
 #include "base/net/dialer.h"
 #include "base/net/hello_port.h"
 #include "base/net/port_range.h"
@@ -258,10 +259,11 @@ Result<std::unique_ptr<LinkListener>> LinkListener::open(Devices& devices, int d
   if (!fd) return fail(fd.error());
   auto bound = local_address(*fd);
   if (!bound) return fail(bound.error());
+  const auto advertised = AdvertisedAddresses::of_setting(devices.settings().advertise);
   auto nonce = random_nonce();
   if (!nonce) return fail(nonce.error());
-  return std::make_unique<LinkListenerImpl>(devices, *device, *nonce, *bound, std::move(*fd), owner,
-                                            traffic_class);
+  return std::make_unique<LinkListenerImpl>(devices, *device, *nonce, advertised.of(*bound),
+                                            std::move(*fd), owner, traffic_class);
 }
 
 }  // namespace slime

@@ -25,6 +25,12 @@ class Arrivals {
     }
     changed_.notify_one();
   }
+  // It is known to the program now, or to nobody any more.
+  void drop(uint64_t peer) {
+    const std::lock_guard lock(mutex_);
+    std::erase(here_, peer);
+    if (here_.empty()) ready_.clear(ReadyFd::kPeers);
+  }
   // 0: none comes until then.
   uint64_t next(std::chrono::steady_clock::time_point end) {
     std::unique_lock lock(mutex_);

@@ -35,7 +35,7 @@ size_t Engine::call_back(size_t most) {
 
 bool Engine::call_back_once() {
   if (const auto unexpected = unexpected_.next()) {
-    options_.on_immediate(*unexpected);
+    if (handles_.find(unexpected->peer) != nullptr) options_.on_immediate(*unexpected);
     return true;
   }
   const uint64_t handle = completions_.next_to_call();

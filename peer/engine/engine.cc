@@ -201,8 +201,10 @@ Result<void> Engine::open_pollers() {
   return {};
 }
 
-Engine::~Engine() {
-  closing_ = true;
+Engine::~Engine() { close(); }
+
+void Engine::close() {
+  if (closing_.exchange(true)) return;
   const Error closed = make_error(Status::kRemote, 0, "the engine was closed");
   if (service_ != nullptr) service_->stop();
   listener_.reset();
@@ -221,7 +223,9 @@ Engine::~Engine() {
   service_.reset();
 }
 
-std::vector<std::byte> Engine::address() const { return pack({id_, listener_->address()}); }
+std::vector<std::byte> Engine::address() const {
+  return world_ != nullptr ? world_->address : pack({id_, listener_->address()});
+}
 
 Result<uint64_t> Engine::register_memory(void* address, size_t bytes, uint8_t rights,
                                          const std::string& name) {
@@ -232,6 +236,7 @@ Result<uint64_t> Engine::register_memory(void* address, size_t bytes, uint8_t ri
   auto region = make_region(range, nullptr);
   if (!region) return fail(std::move(region.error()));
   const uint64_t handle = regions_.add(std::move(*region));
+  if (handle == 0) return fail(Status::kNoMemory, "too many regions");
   if (name.empty()) return handle;
   auto named = named_regions_.add(handle, {name, *advertise(handle)});
   if (named) return handle;

@@ -63,6 +63,8 @@ class Engine final : private ServiceHost {
  public:
   static Result<std::unique_ptr<Engine>> open(const EngineOptions& options);
   ~Engine() override;
+  // All requests end. The program's functions may call in meanwhile, but nothing begins any more.
+  void close();
 
   std::vector<std::byte> address() const;
   Result<uint64_t> add_peer(std::span<const std::byte> blob);
@@ -141,6 +143,7 @@ class Engine final : private ServiceHost {
     Posted posted = Posted::kNowhere;
   };
   class Owner;
+  static constexpr const char* kClosing = "the engine is being closed";
   static constexpr uint64_t kLongestWaitNs = uint64_t{1} << 60;  // 36 years: sums do not overflow
 
   explicit Engine(const EngineOptions& options);
@@ -158,8 +161,10 @@ class Engine final : private ServiceHost {
   Result<void> hold_regions(const Plan& plan, PeerRequest* request) const;
   std::shared_ptr<PeerRequest> new_request(const Terms& terms) const;
   Result<uint64_t> keep(const Submitted& submitted);
+  void watch(const Submitted& submitted);
   Result<uint64_t> hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request,
                              const Terms& terms);
+  Result<Status> take_end(uint64_t handle, const Submitted& submitted, Outcome* outcome);
   void move_or_expire(const Submitted& submitted);
   void end_posted(const Submitted& submitted, const Error& why);
   void end_all_posted(const Error& why);

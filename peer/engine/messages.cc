@@ -109,6 +109,7 @@ Result<uint64_t> Engine::expect(uint64_t peer_handle, uint32_t immediate, uint64
   auto handle = keep(submitted);
   if (!handle) return handle;
   expectations_.expect(peer_handle, immediate, count, submitted.request);
+  watch(submitted);
   end_if_gone(*peer, submitted);
   return handle;
 }
@@ -158,6 +159,7 @@ Result<uint64_t> Engine::receive(const Wanted& wanted, std::span<std::byte> room
   std::vector<uint64_t> with_room;
   const auto message = tagged_.post(receive, &with_room);
   attend(with_room);
+  watch(submitted);
   if (!message) {
     end_if_gone(*peer, submitted);
   } else if (deliver(*message, receive, world_->messages.make_region)) {

@@ -94,11 +94,14 @@ std::shared_ptr<Peer> Engine::listening_end_of(uint64_t handle) {
 Result<uint64_t> Engine::add_peer(std::span<const std::byte> blob) {
   auto address = unpack_engine(blob);
   if (!address) return fail(std::move(address.error()));
-  for (;;) {
+  while (!closing_) {
     uint64_t handle = 0;
     const auto peer = peer_with_id(address->engine, &handle);
-    if (peer->learn_address(address->listener)) return handle;  // else another thread removes it
+    if (!peer->learn_address(address->listener)) continue;  // another thread removes it
+    arrivals_.drop(handle);
+    return handle;
   }
+  return fail(Status::kInvalid, "%s", kClosing);
 }
 
 Result<void> Engine::remove_peer(uint64_t handle) {
@@ -109,6 +112,7 @@ Result<void> Engine::remove_peer(uint64_t handle) {
     service_->attend(peer);
   }
   world_->messages.drop_of(handle);
+  arrivals_.drop(handle);
   return {};
 }
 
@@ -168,8 +172,10 @@ Result<uint64_t> Engine::import(uint64_t peer, std::span<const std::byte> blob) 
   if ((*owner)->id() != address->engine) {
     return fail(Status::kInvalid, "this region is of another engine than that peer");
   }
-  return remotes_.add(
-      std::make_shared<Imported>(Imported{peer, std::make_shared<Remote>(*address)}));
+  const uint64_t handle =
+      remotes_.add(std::make_shared<Imported>(Imported{peer, std::make_shared<Remote>(*address)}));
+  if (handle == 0) return fail(Status::kNoMemory, "too many regions of peers were not released");
+  return handle;
 }
 
 }  // namespace slime

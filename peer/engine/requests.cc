@@ -24,14 +24,19 @@ std::shared_ptr<PeerRequest> Engine::new_request(const Terms& terms) const {
 }
 
 Result<uint64_t> Engine::keep(const Submitted& submitted) {
-  if (closing_) return fail(Status::kInvalid, "the engine is being closed");
+  if (closing_) return fail(Status::kInvalid, "%s", kClosing);
   const uint64_t handle = requests_.add(std::make_shared<Submitted>(submitted));
   if (handle == 0) return fail(Status::kNoMemory, "too many requests were not waited for");
   const Completion& completion = submitted.completion;
   if (completion.by == Completion::By::kTest) return handle;
   submitted.request->tell_end_to(&completions_, handle, completion.by == Completion::By::kCallback);
-  if (submitted.posted != Posted::kNowhere) service_->look_before(submitted.request->due_ns());
   return handle;
+}
+
+// Nobody tests it, perhaps. The service ends it when it is overdue.
+void Engine::watch(const Submitted& submitted) {
+  if (submitted.completion.by == Completion::By::kTest) return;
+  service_->look_before(submitted.request->due_ns());
 }
 
 Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request,
@@ -42,7 +47,9 @@ Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<P
   auto handle = keep({peer, request, terms.completion});
   if (!handle) return handle;
   if (terms.more) {
+    service_->look_before(request->due_ns());
     peer->hand(std::move(request));
+    if (peer->state() != Peer::State::kUp) service_->attend(std::move(peer));  // removed, perhaps
   } else if (request->source != nullptr) {  // moving it takes long: not on the caller's time
     peer->hand(std::move(request));
     service_->attend(std::move(peer));
@@ -99,8 +106,16 @@ Result<Status> Engine::test(uint64_t handle, Outcome* outcome) {
   const PeerRequest& request = *submitted->request;
   if (!request.done()) move_or_expire(*submitted);
   if (!request.done()) return Status::kAgain;
-  *outcome = request.outcome();
-  (void)requests_.remove(handle);
+  return take_end(handle, *submitted, outcome);
+}
+
+// Several threads may have waited. But where the program wants to be told, one of them is told.
+Result<Status> Engine::take_end(uint64_t handle, const Submitted& submitted, Outcome* outcome) {
+  const bool taken = requests_.remove(handle) != nullptr;
+  if (!taken && submitted.completion.by != Completion::By::kTest) {
+    return fail(Status::kInvalid, "no such request (any more): its completion was taken");
+  }
+  *outcome = submitted.request->outcome();
   return Status::kOk;
 }
 
@@ -124,9 +139,7 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
   }
   (void)request.wait_until(end_ns);
   if (!request.done()) return Status::kAgain;
-  *outcome = request.outcome();
-  (void)requests_.remove(handle);
-  return Status::kOk;
+  return take_end(handle, *submitted, outcome);
 }
 
 bool Engine::release(uint64_t handle) {

@@ -1,37 +1,26 @@
 #include "peer/engine/resolver.h"
 
-#include <algorithm>
 #include <cinttypes>
 #include <utility>
 
 namespace slime {
-namespace {
-
-// Few regions, mostly: those that were named before are found again.
-constexpr size_t kLookedAt = 16;
-
-template <typename Object>
-void add_once(std::vector<Object>* all, Object one) {
-  const size_t from = all->size() - std::min(all->size(), kLookedAt);
-  if (std::find(all->begin() + static_cast<ptrdiff_t>(from), all->end(), one) == all->end()) {
-    all->push_back(std::move(one));
-  }
-}
-
-}  // namespace
-
 Result<void> Resolver::find_local(uint64_t handle, size_t index) {
+  local_handle_ = handle;
+  local_ = locals_.find(handle);
+  if (local_ != nullptr) return {};
   auto region = regions_.find(handle);
   if (region == nullptr) {
     return fail(Status::kInvalid, "assignment %zu: no such local region (any more)", index);
   }
   local_ = region.get();
-  local_handle_ = handle;
-  add_once(&locals_, {handle, std::move(region)});
+  locals_.add(handle, std::move(region));
   return {};
 }
 
 Result<void> Resolver::find_remote(uint64_t handle, size_t index) {
+  remote_handle_ = handle;
+  remote_ = named_remotes_.find(handle);
+  if (remote_ != nullptr) return {};
   const auto imported = remotes_.find(handle);
   if (imported == nullptr || imported->peer != peer_) {
     return fail(Status::kInvalid, "assignment %zu: no such region of that peer (any more)", index);
@@ -43,8 +32,7 @@ Result<void> Resolver::find_remote(uint64_t handle, size_t index) {
   }
   common_rights_ &= rights;
   remote_ = imported->remote.get();
-  remote_handle_ = handle;
-  add_once(&named_remotes_, {handle, imported->remote});
+  named_remotes_.add(handle, imported->remote);
   return {};
 }
 

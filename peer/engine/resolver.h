@@ -5,6 +5,8 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "peer/engine/assignment.h"
@@ -20,7 +22,34 @@ template <typename Object>
 struct Named {
   uint64_t handle = 0;
   std::shared_ptr<Object> object;
-  bool operator==(const Named& other) const { return handle == other.handle; }
+};
+
+// What was named so far, each once, in the order of the first time. Few, mostly.
+template <typename Object>
+class NamedObjects {
+ public:
+  static constexpr size_t kScanned = 16;  // more than these have an index
+
+  Object* find(uint64_t handle) const {
+    if (all_.size() > kScanned) {
+      const auto found = places_.find(handle);
+      return found != places_.end() ? all_[found->second].object.get() : nullptr;
+    }
+    for (const auto& one : all_) {
+      if (one.handle == handle) return one.object.get();
+    }
+    return nullptr;
+  }
+  void add(uint64_t handle, std::shared_ptr<Object> object) {
+    all_.push_back({handle, std::move(object)});
+    if (all_.size() <= kScanned) return;
+    for (size_t i = places_.size(); i < all_.size(); ++i) places_[all_[i].handle] = i;
+  }
+  const std::vector<Named<Object>>& all() const { return all_; }
+
+ private:
+  std::vector<Named<Object>> all_;
+  std::unordered_map<uint64_t, size_t> places_;  // of all, or of none
 };
 
 class Resolver {
@@ -44,9 +73,8 @@ class Resolver {
     return Piece{local_->memory.address + assignment.local_offset, &local_->memory, remote_,
                  assignment.remote_offset, assignment.bytes};
   }
-  // In the order in which they were named; some may be there more than once.
-  const std::vector<Named<Region>>& locals() const { return locals_; }
-  const std::vector<Named<Remote>>& remotes() const { return named_remotes_; }
+  const std::vector<Named<Region>>& locals() const { return locals_.all(); }
+  const std::vector<Named<Remote>>& remotes() const { return named_remotes_.all(); }
   uint8_t common_rights() const { return common_rights_; }  // of all remote regions
 
  private:
@@ -65,8 +93,8 @@ class Resolver {
   uint64_t local_handle_ = 0, remote_handle_ = 0;
   const Region* local_ = nullptr;
   Remote* remote_ = nullptr;
-  std::vector<Named<Region>> locals_;
-  std::vector<Named<Remote>> named_remotes_;
+  NamedObjects<Region> locals_;
+  NamedObjects<Remote> named_remotes_;
 };
 
 }  // namespace slime

@@ -60,7 +60,7 @@ std::string Engine::status() {
                       {"requests", requests_.size()},
                       {"peers", std::move(peers)},
                       {"peers_left_out", all.size() - std::min(all.size(), kMostPeers)}};
-  return whole.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
+  return whole.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace slime

@@ -80,7 +80,7 @@ class Victim {
     request->listing = std::make_shared<std::vector<NamedRegion>>();
     listings_.push_back(request);
     directory_.ask(request);
-    if (input_.below(4) == 0) directory_.expire(UINT64_MAX);
+    if (input_.below(4) == 0) directory_.move(UINT64_MAX);
   }
   bool take_records() {
     while (!records_.congested()) {
@@ -91,6 +91,7 @@ class Victim {
                           (*record)->kind == static_cast<uint16_t>(RecordKind::kRegion);
       if (listed && directory_.on_record(**record) != Status::kOk) return false;
     }
+    directory_.move(0);
     records_.move();
     return true;
   }

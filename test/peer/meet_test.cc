@@ -79,6 +79,16 @@ TEST(Accept, APeerThatHasComeCanBeDialedAgain) {
   EXPECT_NE(accept(consumer).peer, to_producer);
 }
 
+TEST(Accept, TellsNothingOfThoseWhoAreAddedOrRemoved) {
+  TestEngine here, first, second;
+  for (TestEngine* one : {&first, &second}) {
+    EXPECT_EQ(one->end(one->notify(one->know(here), "hello")).status, SLIME_OK);
+  }
+  here.know(first);
+  here.remove(here.know(second));
+  EXPECT_TRUE(none_comes(here));
+}
+
 TEST(Accept, WaitsForOneWhoComes) {
   TestEngine here, there;
   std::thread later([&] {
@@ -248,6 +258,53 @@ TEST_F(RegionsTest, ManyOfThemAndLittleRoom) {
       std::ranges::is_sorted(all, {}, [](const auto& one) { return std::string(one.name); }));
   EXPECT_EQ(list(3).size(), 3u);
   EXPECT_EQ(listed_, 500u);
+}
+
+// Each end has more to answer than its ring holds, while it waits for the other's answer.
+TEST(Regions, TwoEnginesAskEachOtherAtTheSameTime) {
+  const size_t kRegions = 300;
+  std::vector<char> memory(100);
+  TestEngine left, right;
+  for (TestEngine* one : {&left, &right}) {
+    for (size_t i = 0; i < kRegions; ++i) {
+      const std::string name = "layer " + std::to_string(i);
+      slime_memory terms = SLIME_MEMORY_INIT;
+      terms.name = name.c_str();
+      slime_region region = 0;
+      ASSERT_EQ(slime_register(one->engine, memory.data(), memory.size(), &terms, &region),
+                SLIME_OK);
+    }
+  }
+  const auto ask = [kRegions](TestEngine& engine, slime_peer peer) {
+    for (int i = 0; i < 20; ++i) {
+      size_t count = 0;
+      EXPECT_EQ(slime_regions(engine.engine, peer, kPatienceNs, nullptr, &count), SLIME_OK)
+          << slime_last_error();
+      EXPECT_EQ(count, kRegions);
+    }
+  };
+  const slime_peer to_right = left.know(right), to_left = right.know(left);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back(ask, std::ref(left), to_right);
+    threads.emplace_back(ask, std::ref(right), to_left);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(RegionsTest, OfAPeerThatIsRemovedMeanwhile) {
+  EXPECT_TRUE(list().empty());
+  for (int i = 0; i < 50; ++i) add(theirs_, ("layer " + std::to_string(i)).c_str());
+  size_t count = 0;
+  const int status = slime_regions(here_.engine, peer_, 1, nullptr, &count);  // 1 ns
+  EXPECT_TRUE(status == SLIME_ERR_TIMEOUT || status == SLIME_OK) << slime_last_error();
+  here_.remove(peer_);
+  const slime_peer_info came = accept(there_);
+  for (int ms = 0; there_.info(came.peer).state == SLIME_PEER_UP && ms < 60'000; ++ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_NE(std::strstr(there_.info(came.peer).text, "has removed"), nullptr)
+      << there_.info(came.peer).text;
 }
 
 TEST_F(RegionsTest, OfAPeerThatIsGone) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "test/peer/test_engine.h"
@@ -43,6 +44,9 @@ TEST_F(RailsTest, ResultsSayWhichRailMovedWhat) {
     by_both = result.rail_bytes[0] > 0 && result.rail_bytes[1] > 0;
   }
   EXPECT_TRUE(by_both);
+  for (int ms = 0; here_.info(peer_).rails_up < 2 && ms < 60'000; ++ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // one that was silent returns
+  }
   const slime_peer_info info = here_.info(peer_);
   EXPECT_EQ(info.rails, 2u);
   EXPECT_STREQ(info.rail_text, "0: lo.0 (tcp), up\n1: lo.1 (tcp), up\n");

@@ -33,10 +33,11 @@ run three 2 p2p --ranks 3
 run help 0 p2p --help
 
 # Two engines that are open while others ask.
-timeout -k 5 120 "${launcher[@]}" "$build/bin/slime-perf" p2p --seconds 10 --size 8 >"$work/open.out" 2>&1 &
+timeout -k 5 150 "${launcher[@]}" "$build/bin/slime-perf" p2p --seconds 100 --size 8 >"$work/open.out" 2>&1 &
 open=$!
 asked() {
-  "$build/bin/slime-info" --peers --json >"$work/peers.json" 2>"$work/peers.err" &&
+  "${launcher[@]}" "$build/bin/slime-info" --peers >"$work/peers.out" 2>&1 &&
+    "${launcher[@]}" "$build/bin/slime-info" --peers --json >"$work/peers.json" 2>"$work/peers.err" &&
     python3 - "$work/peers.json" <<'END'
 import json, sys
 engines = json.load(open(sys.argv[1]))["engines"]
@@ -52,10 +53,11 @@ for ((i = 0; i < 100; ++i)); do
 done
 asked && ok "slime-info --peers shows two engines that are linked" ||
   not_ok "slime-info --peers" "$work/peers.json"
-"$build/bin/slime-info" --peers >"$work/peers.out" 2>&1
 grep -qE 'process [0-9]+, [0-9]+ NICs, 1 regions' "$work/peers.out" &&
   grep -qE '^  .* up .*rails .*requests' "$work/peers.out" && ok "also for people" || not_ok "for people" "$work/peers.out"
-wait $open && ok "asking disturbs nobody" || not_ok "slime-perf ended" "$work/open.out"
+kill -0 $open && ok "asking disturbs nobody" || not_ok "slime-perf ended" "$work/open.out"
+kill $open
+wait $open
 
 example() { # NAME WORDS: it ends well, and says these
   if timeout -k 5 120 "${launcher[@]}" "$build/bin/example-$1" >"$work/$1.out" 2>"$work/$1.err" &&
@@ -66,6 +68,7 @@ example() { # NAME WORDS: it ends well, and says these
 example read '1048576 of 1048576 bytes are right'
 example notify 'the peer says: request 12, page 3'
 example send 'page 12 has 1048576 bytes'
+example signal '100 of 100 pages were whole when they were counted'
 example plan '256 of 256 pages are right'
 example coroutine '64 pages, 64 were told of, 262144 bytes are right'
 exit $wrong

@@ -26,11 +26,13 @@ constexpr char kPrefix[] = "libslime-";
 constexpr uint64_t kPatienceNs = 5'000'000'000;  // of one engine
 constexpr JsonLimits kLimits = {256 << 10, 8};
 
-// Names of listening sockets, without the '@' that stands for a name without a file.
-Result<std::vector<std::string>> names_of_user() {
+// Of this user; root sees all. Names of listening sockets, without the '@' that stands for a name
+// without a file.
+Result<std::vector<std::string>> names_of_engines() {
   std::ifstream table(kSockets);
   if (!table) return fail(system_error(errno, "cannot read %s", kSockets));
-  const std::string prefix = std::string("@") + kPrefix + std::to_string(::geteuid()) + "-";
+  const std::string user = ::geteuid() == 0 ? "" : std::to_string(::geteuid()) + "-";
+  const std::string prefix = std::string("@") + kPrefix + user;
   std::vector<std::string> names;
   for (std::string line; std::getline(table, line);) {
     const size_t at = line.find(prefix);
@@ -54,8 +56,10 @@ Result<Fd> connect_to(const std::string& name) {
   }
   ucred engine = {};
   socklen_t size = sizeof engine;
-  (void)::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &engine, &size);
-  if (engine.uid == ::geteuid()) return socket;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &engine, &size) != 0) {
+    return fail(system_error(errno, "getsockopt"));
+  }
+  if (engine.uid == ::geteuid() || ::geteuid() == 0) return socket;
   return fail(Status::kRemote, "it is of user %u, who has taken the name of an engine of yours",
               engine.uid);
 }
@@ -71,7 +75,8 @@ Result<json> ask(const std::string& name) {
     if (got == 0) break;
     if (got > 0) text.append(part, static_cast<size_t>(got));
     if (got < 0 && errno != EAGAIN && errno != EINTR) return fail(system_error(errno, "recv"));
-    if (text.size() > kLimits.bytes) return fail(Status::kRemote, "it says too much");
+    if (text.size() > kLimits.bytes)
+      return fail(Status::kRemote, "its answer is longer than 256 KiB");
     const uint64_t now_ns = steady_now_ns();
     if (now_ns >= end_ns) return fail(Status::kTimeout, "it does not answer: is it stopped?");
     pollfd readable = {socket->get(), POLLIN, 0};
@@ -94,7 +99,7 @@ std::string text_of(const json& object, const char* key) {
 }  // namespace
 
 Result<std::vector<json>> ask_engines() {
-  auto names = names_of_user();
+  auto names = names_of_engines();
   if (!names) return fail(std::move(names.error()));
   std::vector<json> engines;
   for (const std::string& name : *names) {

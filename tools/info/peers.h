@@ -1,4 +1,5 @@
-// The engines of libslime that this user has on this host (peer/engine/status_port.h).
+// The engines of libslime that this user has, in this network namespace
+// (peer/engine/status_port.h).
 #pragma once
 
 #include <cstdio>

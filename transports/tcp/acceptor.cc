@@ -33,6 +33,7 @@ Acceptor::Acceptor(std::string rail_name, const SocketAddress& local, const Sett
       local_(local),
       buffer_bytes_(settings.socket_buffer),
       ports_(PortRange::of_setting(settings.ports)),
+      advertised_(AdvertisedAddresses::of_setting(settings.advertise)),
       clock_(clock) {}
 
 Result<void> Acceptor::listen() {
@@ -44,7 +45,7 @@ Result<void> Acceptor::listen() {
   auto listening = local_address(*listener);
   if (!listening) return fail(std::move(listening.error()));
   listener_ = std::move(*listener);
-  listening_ = *listening;
+  listening_ = advertised_.of(*listening);
   return {};
 }
 

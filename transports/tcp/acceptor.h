@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/mutex.h"
+#include "base/net/advertised.h"
 #include "base/net/hello_port.h"
 #include "base/net/port_range.h"
 #include "base/random.h"
@@ -61,6 +62,7 @@ class Acceptor final : private HelloPort {
   const SocketAddress local_;
   const uint64_t buffer_bytes_;
   const PortRange ports_;
+  const AdvertisedAddresses advertised_;
   const Clock& clock_;
 
   mutable Mutex mutex_;  // guards what follows
