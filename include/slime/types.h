@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+/* An engine; a pointer to it is valid until slime_close(). */
 typedef struct slime_engine slime_engine;
 /* Handles; 0 is never one. */
 typedef uint64_t slime_peer;    /* another engine */
@@ -17,6 +18,7 @@ typedef uint64_t slime_remote;  /* registered memory of a peer */
 typedef uint64_t slime_plan;    /* a list of pieces, to be moved any number of times */
 typedef uint64_t slime_request; /* what was asked for; it ends with the call that returns its end */
 
+/* What calls return. */
 enum {
   SLIME_OK = 0,
   SLIME_AGAIN = 1,            /* not yet: call again */
@@ -34,12 +36,15 @@ enum {
 /* What peers may do with a region. */
 enum { SLIME_REMOTE_NONE = 0, SLIME_REMOTE_WRITE = 1, SLIME_REMOTE_READ = 2 };
 
+/* Of slime_submit(): from the peer, or to it. */
 enum { SLIME_READ = 1, SLIME_WRITE = 2 };
 
+/* Sizes. */
 #define SLIME_ADDRESS_BYTES 1024 /* of an engine's address, at most */
 #define SLIME_REGION_BYTES 64    /* of a region's address, exactly */
 #define SLIME_RAILS 32           /* of a link, at most */
 
+/* Of slime_open(). */
 typedef struct {
   size_t size; /* sizeof(slime_options) */
   /* As "ifname=eth0,eth1; peer_timeout=5": the settings of docs/configuration.md, in small letters
@@ -59,6 +64,7 @@ typedef struct {
 #define SLIME_OPTIONS_INIT \
   { sizeof(slime_options), NULL, 0, NULL, NULL, NULL, NULL }
 
+/* Of slime_register(). */
 typedef struct {
   size_t size;       /* sizeof(slime_memory) */
   uint32_t rights;   /* of peers: SLIME_REMOTE_... */
@@ -104,6 +110,7 @@ typedef struct {
 #define SLIME_PAGES_INIT \
   { sizeof(slime_pages), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0 }
 
+/* How a request ended. */
 typedef struct {
   size_t size; /* sizeof(slime_result) */
   int status;  /* SLIME_OK, or why it ended */
@@ -134,6 +141,7 @@ typedef struct {
  * for. The handle is not valid any more. `result` is valid until it returns. */
 typedef void (*slime_callback)(void* user, slime_request request, const slime_result* result);
 
+/* Flags of slime_extra. */
 enum {
   /* What is told to the peer when all bytes of the request have been moved. */
   SLIME_WITH_IMMEDIATE = 1,
@@ -146,6 +154,7 @@ enum {
       16 /* of reads and writes: the arrays stay as they are until the request has ended */
 };
 
+/* What comes with a request. */
 typedef struct {
   size_t size;              /* sizeof(slime_extra) */
   int64_t deadline_ns;      /* from the call on; 0: the engine's default */
@@ -180,12 +189,14 @@ typedef struct {
   uint64_t tag;
 } slime_completion;
 
+/* States of a peer. */
 enum {
   SLIME_PEER_NEW = 0, /* known by its address; connected at the first request */
   SLIME_PEER_CONNECTING = 1,
   SLIME_PEER_UP = 2,
   SLIME_PEER_GONE = 3 /* it cannot be reached: requests end with that. Add or connect it again */
 };
+/* Of slime_peer_state() and slime_accept(). */
 typedef struct {
   size_t size; /* sizeof(slime_peer_info) */
   int state;   /* SLIME_PEER_... */

@@ -56,6 +56,9 @@ functions=0
 check_pages README.md docs/*.md
 [ "$functions" -ge 40 ] || not_ok "only $functions functions were found in the pages; is their form another one?"
 
+awk -f mk/reference.awk include/slime/slime.h include/slime/types.h | diff -q - docs/reference.md >/dev/null ||
+  not_ok "docs/reference.md is old: awk -f mk/reference.awk include/slime/slime.h include/slime/types.h > docs/reference.md"
+
 constants=$(grep -oE '\bk[A-Z][A-Za-z]+ =' settings/times.h | grep -vE '^k(Millis|S)econd ' | sort -u | tr -d ' =')
 [ "$(wc -w <<<"$constants")" -ge 20 ] || not_ok "only $(wc -w <<<"$constants") constants were found in settings/times.h"
 for constant in $constants; do
