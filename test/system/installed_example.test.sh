@@ -52,7 +52,7 @@ if [ -z "${SLIME_SAN:-}" ]; then
     not_ok "make install" "$work/install.out"
     exit 1
   fi
-  files=$(cd "$work/root/usr" && find include lib -name '*slime*' -o -name aggregation.h | sort | xargs)
+  files=$(cd "$work/root/usr" && find include lib -name '*slime*' -o -path '*/slime/*' | sort | xargs)
   wanted='include/slime include/slime/aggregation.h include/slime/p2p.h include/slime/p2p_request.h include/slime/slime.h include/slime/types.h lib/libnccl-net-slime.so lib/libnet-slime.so lib/libslime.a lib/libslime.so lib/libslime.so.1 lib/pkgconfig/libslime.pc lib/pkgconfig/slime.pc lib/systemd/system/slime-switchd.service'
   if [ "$files" = "$wanted" ]; then ok "installs: $files"; else not_ok "installs: $files"; fi
   export PKG_CONFIG_LIBDIR=$work/root/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
