@@ -4,9 +4,11 @@
 #include <slime/slime.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "peer/engine/engine.h"
@@ -64,6 +66,18 @@ bool read_struct(const Struct* given, Struct* known) {
 
 inline uint64_t limit_of(int64_t timeout_ns) {
   return timeout_ns < 0 ? UINT64_MAX : static_cast<uint64_t>(timeout_ns);
+}
+
+inline constexpr uint64_t kPauseNs = 100'000;
+// Asks until it is so, or the time is over.
+template <typename Condition>
+bool in_time(uint64_t limit_ns, Condition is_so) {
+  const uint64_t begin_ns = steady_now_ns();
+  while (!is_so()) {
+    if (steady_now_ns() - begin_ns >= limit_ns) return is_so();
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kPauseNs));
+  }
+  return true;
 }
 
 // Writes as much as the program has room for.

@@ -1,5 +1,5 @@
 // Memory of include/slime/slime.h, here and at peers.
-#include "c_abi/wait.h"
+#include "c_abi/boundary.h"
 
 using namespace slime;
 using namespace slime::api;

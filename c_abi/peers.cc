@@ -1,7 +1,7 @@
 // Peers of include/slime/slime.h: those that the program adds, finds, and accepts.
 #include <algorithm>
 
-#include "c_abi/wait.h"
+#include "c_abi/boundary.h"
 
 using namespace slime;
 using namespace slime::api;
