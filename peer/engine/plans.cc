@@ -100,9 +100,8 @@ Result<uint64_t> Engine::prepare(uint64_t peer, std::span<const Assignment> assi
   }
   plan->peer = peer;
   plan->rights = resolver.common_rights();
-  for (const auto& one : resolver.locals()) plan->locals.push_back({one.handle, one.object.get()});
-  for (const auto& one : resolver.remotes())
-    plan->remotes.push_back({one.handle, one.object.get()});
+  for (const auto& one : resolver.locals()) plan->locals.push_back(one.handle);
+  for (const auto& one : resolver.remotes()) plan->remotes.push_back(one.handle);
   const uint64_t handle = plans_.add(std::move(plan));
   if (handle == 0) return fail(Status::kNoMemory, "too many plans were not released");
   return handle;
@@ -115,13 +114,13 @@ Result<void> Engine::hold_regions(const Plan& plan, PeerRequest* request) const 
     return fail(Status::kInvalid, "a region of the plan does not let peers %s",
                 right == kRemoteRead ? "read" : "write");
   }
-  for (const auto& use : plan.locals) {
-    request->regions.push_back(regions_.find(use.handle));
+  for (const uint64_t handle : plan.locals) {
+    request->regions.push_back(regions_.find(handle));
     if (request->regions.back() != nullptr) continue;
     return fail(Status::kInvalid, "a local region of the plan was deregistered; prepare another");
   }
-  for (const auto& use : plan.remotes) {
-    const auto imported = remotes_.find(use.handle);
+  for (const uint64_t handle : plan.remotes) {
+    const auto imported = remotes_.find(handle);
     if (imported == nullptr) {
       return fail(Status::kInvalid,
                   "a region of the peer that the plan names was released; prepare another");

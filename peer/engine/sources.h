@@ -102,17 +102,10 @@ class AssignmentSource final : public ListSource {
 // Assignments that were resolved before. It does not keep the regions registered: who starts it
 // finds them again.
 struct Plan {
-  template <typename Object>
-  struct Use {
-    uint64_t handle = 0;
-    const Object* object = nullptr;  // of the pieces
-  };
-
   uint64_t peer = 0;
-  uint8_t rights = 0;         // of all remote regions
-  std::vector<Piece> pieces;  // one for each assignment
-  std::vector<Use<Region>> locals;
-  std::vector<Use<Remote>> remotes;
+  uint8_t rights = 0;                     // of all remote regions
+  std::vector<Piece> pieces;              // one for each assignment
+  std::vector<uint64_t> locals, remotes;  // handles
 };
 
 // All of a plan, or those with these indices.
