@@ -37,33 +37,22 @@ class Remote {
 // Registered memory; its end waits until nobody touches the memory any more.
 class Region {
  public:
-  Region(slime_engine* engine, slime_region handle) : engine_(engine), handle_(handle) {}
-  Region(Region&& other) noexcept
-      : engine_(other.engine_), handle_(std::exchange(other.handle_, 0)) {}
-  Region& operator=(Region&& other) noexcept {
-    std::swap(engine_, other.engine_);
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
-  ~Region() {
-    if (handle_ != 0) (void)slime_deregister(engine_, handle_, -1);
-  }
+  Region(slime_engine* engine, slime_region handle) : handle_(engine, handle) {}
 
-  slime_region handle() const { return handle_; }
+  slime_region handle() const { return handle_.value(); }
   std::array<std::byte, SLIME_REGION_BYTES> advertise() const {
     std::array<std::byte, SLIME_REGION_BYTES> blob;
-    detail::check(slime_advertise(engine_, handle_, blob.data()));
+    detail::check(slime_advertise(handle_.engine(), handle(), blob.data()));
     return blob;
   }
   // So many bytes here and there, as one piece of a request.
   slime_assignment to(const Remote& remote, uint64_t local_offset, uint64_t remote_offset,
                       uint64_t length) const {
-    return {handle_, remote.handle(), local_offset, remote_offset, length};
+    return {handle(), remote.handle(), local_offset, remote_offset, length};
   }
 
  private:
-  slime_engine* engine_;
-  slime_region handle_;
+  detail::Owned<detail::deregister> handle_;
 };
 
 // A list of pieces that was looked up before.

@@ -54,20 +54,20 @@ Done done_of(const Ended& ended) {
           ended.tag};
 }
 
-// Owns a handle that slime_release() frees.
-class Handle {
+// Owns a handle; its end calls `kFree`.
+template <int (*kFree)(slime_engine*, uint64_t)>
+class Owned {
  public:
-  Handle() = default;
-  Handle(slime_engine* engine, uint64_t value) : engine_(engine), value_(value) {}
-  Handle(Handle&& other) noexcept
-      : engine_(other.engine_), value_(std::exchange(other.value_, 0)) {}
-  Handle& operator=(Handle&& other) noexcept {
+  Owned() = default;
+  Owned(slime_engine* engine, uint64_t value) : engine_(engine), value_(value) {}
+  Owned(Owned&& other) noexcept : engine_(other.engine_), value_(std::exchange(other.value_, 0)) {}
+  Owned& operator=(Owned&& other) noexcept {
     std::swap(engine_, other.engine_);
     std::swap(value_, other.value_);
     return *this;
   }
-  ~Handle() {
-    if (value_ != 0) (void)slime_release(engine_, value_);
+  ~Owned() {
+    if (value_ != 0) (void)kFree(engine_, value_);
   }
   slime_engine* engine() const { return engine_; }
   uint64_t value() const { return value_; }
@@ -77,6 +77,11 @@ class Handle {
   slime_engine* engine_ = nullptr;
   uint64_t value_ = 0;
 };
+using Handle = Owned<slime_release>;
+
+inline int deregister(slime_engine* engine, slime_region region) {
+  return slime_deregister(engine, region, -1);
+}
 
 }  // namespace detail
 
