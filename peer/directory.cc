@@ -59,7 +59,7 @@ Status Directory::take(const Entry& entry) {
   if (entry.is_region != 0) {
     const auto address = unpack_region(entry.blob);
     if (!address || address->engine != peer_ || entry.name.back() != 0 || entry.name.front() == 0) {
-      return link_.context().fail_protocol("a named region that is none");
+      return link_.context().fail_protocol("a named region without a valid name or address");
     }
     if (request != nullptr) {
       if (request->listing->size() == NamedRegions::kMost) {

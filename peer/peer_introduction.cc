@@ -28,7 +28,8 @@ Status Peer::on_address(std::span<const std::byte> payload) {
 Status Peer::on_name(std::span<const std::byte> payload) {
   const bool right =
       payload.size() <= kMostNameBytes && std::ranges::find(payload, std::byte{0}) == payload.end();
-  if (!right) return connection_->link.context().fail_protocol("a name that is none");
+  if (!right)
+    return connection_->link.context().fail_protocol("a name that is too long, or has a byte of 0");
   name_.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
   if (!std::exchange(known_, true) && id_ != world_.self) world_.came(handle_);
   return Status::kOk;

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/json_text.h"
 #include "base/text.h"
+#include "peer/engine/status_port.h"
 #include "tools/info/columns.h"
 
 namespace slime::info {
@@ -22,7 +23,6 @@ namespace {
 using nlohmann::json;
 
 constexpr char kSockets[] = "/proc/net/unix";
-constexpr char kPrefix[] = "libslime-";
 constexpr uint64_t kPatienceNs = 5'000'000'000;  // of one engine
 constexpr JsonLimits kLimits = {256 << 10, 8};
 
@@ -32,7 +32,7 @@ Result<std::vector<std::string>> names_of_engines() {
   std::ifstream table(kSockets);
   if (!table) return fail(system_error(errno, "cannot read %s", kSockets));
   const std::string user = ::geteuid() == 0 ? "" : std::to_string(::geteuid()) + "-";
-  const std::string prefix = std::string("@") + kPrefix + user;
+  const std::string prefix = std::string("@") + StatusPort::kPrefix + user;
   std::vector<std::string> names;
   for (std::string line; std::getline(table, line);) {
     const size_t at = line.find(prefix);
@@ -60,8 +60,7 @@ Result<Fd> connect_to(const std::string& name) {
     return fail(system_error(errno, "getsockopt"));
   }
   if (engine.uid == ::geteuid() || ::geteuid() == 0) return socket;
-  return fail(Status::kRemote, "it is of user %u, who has taken the name of an engine of yours",
-              engine.uid);
+  return fail(Status::kRemote, "its socket belongs to user %u", engine.uid);
 }
 
 Result<json> ask(const std::string& name) {
