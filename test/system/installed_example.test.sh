@@ -77,28 +77,25 @@ if [ -z "${SLIME_SAN:-}" ]; then
   else
     ok "the plugin has nothing of the C++ interface"
   fi
-  # shellcheck disable=SC2046  # flags
-  if (cd "$work" && "${CC:-gcc}" -std=c99 -Wall -Wextra -Werror -pedantic \
-    "$work/root/usr/share/doc/libnet-slime/examples/read.c" -o "$work/read" \
-    $(pkg-config --cflags --libs libslime)) >"$work/compile_c.out" 2>&1 &&
-    LD_LIBRARY_PATH=$work/root/usr/lib timeout -k 5 120 "${launcher[@]}" "$work/read" >"$work/read.out" 2>&1 &&
-    grep -q '^1048576 of 1048576 bytes are right' "$work/read.out"; then
-    ok "libslime: a C99 program compiles with pkg-config alone, and reads"
-  else
-    not_ok "libslime from C" "$work/compile_c.out"
-    cat "$work/read.out" 2>/dev/null
-  fi
-  # shellcheck disable=SC2046  # flags
-  if (cd "$work" && "${CXX:-g++}" -std=c++20 -Wall -Wextra -Werror -pedantic \
-    "$work/root/usr/share/doc/libnet-slime/examples/coroutine.cc" -o "$work/coroutine" \
-    $(pkg-config --cflags --libs libslime)) >"$work/compile_cpp.out" 2>&1 &&
-    LD_LIBRARY_PATH=$work/root/usr/lib timeout -k 5 120 "${launcher[@]}" "$work/coroutine" >"$work/coroutine.out" 2>&1 &&
-    grep -q '^64 pages, 64 were told of, 262144 bytes are right' "$work/coroutine.out"; then
-    ok "libslime: a C++20 program compiles with pkg-config alone, and its coroutines move pages"
-  else
-    not_ok "libslime from C++" "$work/compile_cpp.out"
-    cat "$work/coroutine.out" 2>/dev/null
-  fi
+  # builds FILE WHAT WORDS COMPILER...: a program of libslime, with pkg-config alone; it prints these words
+  builds() {
+    local file=$1 what=$2 words=$3
+    shift 3
+    # shellcheck disable=SC2046  # flags
+    if (cd "$work" && "$@" -Wall -Wextra -Werror -pedantic "root/usr/share/doc/libnet-slime/examples/$file" \
+      -o "$work/built" $(pkg-config --cflags --libs libslime)) >"$work/compile.out" 2>&1 &&
+      LD_LIBRARY_PATH=$work/root/usr/lib timeout -k 5 120 "${launcher[@]}" "$work/built" >"$work/built.out" 2>&1 &&
+      grep -q "^$words" "$work/built.out"; then
+      ok "libslime: $what"
+    else
+      not_ok "libslime: $what" "$work/compile.out"
+      cat "$work/built.out" 2>/dev/null
+    fi
+  }
+  builds read.c "a C99 program compiles with pkg-config alone, and reads" \
+    '1048576 of 1048576 bytes are right' "${CC:-gcc}" -std=c99
+  builds coroutine.cc "a C++20 program compiles with pkg-config alone, and its coroutines move pages" \
+    '64 pages, 64 were told of, 262144 bytes are right' "${CXX:-g++}" -std=c++20
 else
   example=$build/bin/example-all-reduce
 fi
