@@ -107,7 +107,8 @@ int slime_start_pages(slime_engine* engine, slime_peer peer, int op, const slime
                       const slime_extra* extra, slime_request* request);
 /* Never blocks. SLIME_OK: the request is done, its handle is not valid any more, and *result says
  * how it ended. `result` NULL: the status is that of the request. Several threads may ask for one
- * request: those that are in a call when it ends all get its end. */
+ * request: those that are in a call when it ends all get its end; of one with SLIME_COMPLETES or a
+ * callback, one of them or that. */
 int slime_test(slime_engine* engine, slime_request request, slime_result* result);
 /* The same, with a wait. < 0: no limit but the request's deadline, and at most 1 s that it has to
  * end then. When it has ended, with whatever status, nothing touches its memory here any more; what
