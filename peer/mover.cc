@@ -77,8 +77,8 @@ void Mover::fence_rails(PeerRequest& request) {
   }
 }
 
+// Also one that was given up with its message: then the first error stays.
 void Mover::give_up(PeerRequest& request, Error why) {
-  if (request.given_up()) return;
   request.give_up(std::move(why));
   for (const auto& transfer : transfers_) {
     if (transfer->request == &request) queue_.drop(*transfer);
@@ -97,6 +97,7 @@ void Mover::move(uint64_t now_ns) {
       room = begin(request);
     }
     if (request.all_begun()) {
+      let_message_follow(waiting_[passed], now_ns);
       moving_.push_back(std::move(waiting_[passed]));
       waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(passed));
     } else {
@@ -104,6 +105,21 @@ void Mover::move(uint64_t now_ns) {
     }
   }
   end_those_done(now_ns);
+}
+
+// Behind its bytes, where nothing overtakes them.
+void Mover::let_message_follow(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns) {
+  const bool may = request->opcode == Opcode::kWrite && request->messages.size() == 1 &&
+                   request->remotes.size() == 1 && !request->given_up();
+  if (!may) return;
+  const auto rail = request->only_rail();
+  if (rail && link_.rails()[*rail].ordered) messages_.follow(request, rings_, *rail, now_ns);
+}
+
+void Mover::note_arrived(const PeerRequest& request) {
+  for (const auto& transfer : transfers_) {
+    if (transfer->request == &request) transfer->note_arrived(UINT64_MAX);
+  }
 }
 
 void Mover::end_those_done(std::deque<std::shared_ptr<PeerRequest>>* requests, uint64_t now_ns) {

@@ -39,13 +39,14 @@ class Mover {
   static constexpr uint64_t kLookNs = 5'000'000, kLateLookNs = 20'000'000;
 
   // `number`: of the link, among all of this peer. `messages` get requests whose pieces have been
-  // moved.
-  Mover(Link& link, Keys& keys, Messages& messages, uint64_t number)
-      : link_(link),
+  // moved, or whose message follows them.
+  Mover(Rings& rings, Keys& keys, Messages& messages, uint64_t number)
+      : link_(rings.link),
+        rings_(rings),
         keys_(keys),
         messages_(messages),
         number_(number),
-        queue_(link.rails(), link.scheduler()) {}
+        queue_(link_.rails(), link_.scheduler()) {}
 
   void add(std::shared_ptr<PeerRequest> request);
   // Deadlines. False: transfers of an overdue request do not end. Then the link must go, so that
@@ -54,6 +55,8 @@ class Mover {
   // Begins what can begin, and ends requests that have a result. Call it after Link::progress().
   void move(uint64_t now_ns);
   bool idle() const { return waiting_.empty() && moving_.empty(); }
+  // The peer has the message that follows these pieces, so what a dead rail has lost of them came.
+  void note_arrived(const PeerRequest& request);
   void add_open(Requests* to) const;  // of the program
   void end_those_done(uint64_t now_ns) { end_those_done(&moving_, now_ns); }
   void give_all_up(const Error& why);
@@ -80,9 +83,11 @@ class Mover {
   bool begin(PeerRequest& request);
   void start(PeerRequest& request, PieceTransfer& transfer);
   void ended(PieceTransfer& transfer);
+  void let_message_follow(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns);
   uint64_t most_bytes() const;
 
   Link& link_;
+  Rings& rings_;
   Keys& keys_;
   Messages& messages_;
   const uint64_t number_;

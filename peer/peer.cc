@@ -185,6 +185,7 @@ void Peer::move_link() {
   if (to.link.status() != Status::kOk) return end_with_link();
   const uint64_t now_ns = world_.devices.clock().now_ns();
   if (leaves() && is_farewell_over(now_ns)) return end(gone_);
+  go_on_with_returned();
   if (!to.mover.in_time(now_ns)) return give_link_up();
   if (to.link.status() != Status::kOk) return end_with_link();
   to.mover.move(now_ns);
@@ -221,6 +222,8 @@ Status Peer::take_record(const Record& record) {
       return on_address(record.payload);
     case RecordKind::kName:
       return on_name(record.payload);
+    case RecordKind::kTaken:
+      return on_taken(record.payload);
     case RecordKind::kWantRegions:
     case RecordKind::kRegion:
       return to.directory.on_record(record);
@@ -238,10 +241,31 @@ Status Peer::on_arrived(size_t, uint32_t immediate, uint64_t) {
   return connection_->rings.on_arrived(immediate);
 }
 
+// Pieces are not written again where the peer has the message that follows them.
 Status Peer::on_both_fenced(const RailLife& life) {
-  connection_->link.rails().hand_back_works(life.rail);
-  connection_->rings.count_again();
+  Connection& to = *connection_;
+  const auto peer = to.rings.peer_report(life);
+  if (!peer) return to.link.status();
+  messages_.look_for_got(to.rings, *peer, [&](const PeerRequest& of) { to.mover.note_arrived(of); });
+  to.link.rails().hand_back_works(life.rail);
+  messages_.take_lost_back(to.rings, *peer);
+  to.rings.count_again();
   return Status::kOk;
+}
+
+// Their messages did not reach the peer behind their pieces. Those whose pieces still move are told
+// when these have been moved.
+void Peer::go_on_with_returned() {
+  for (auto& request : messages_.take_returned()) {
+    if (request->is_lost()) {
+      request->restart();
+      waiting_.push_back(std::move(request));
+    } else if (request->moved()) {
+      messages_.after(request, world_.devices.clock().now_ns());
+    }
+  }
+  if (connection_ == nullptr) return;
+  for (auto& request : std::exchange(waiting_, {})) begin(std::move(request));
 }
 
 }  // namespace slime

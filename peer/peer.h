@@ -143,7 +143,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
           records(rings.engine),
           keys(link, records, world.messages.regions),
           directory(link, records, world.named_regions, peer),
-          mover(link, keys, messages, number) {}
+          mover(rings, keys, messages, number) {}
     const LinkId id;
     Link link;
     Rings rings;
@@ -154,11 +154,12 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   };
 
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
-  OutboxPiece fence_record(const RailLife&) override { return {}; }
+  OutboxPiece fence_record(const RailLife& life) override { return connection_->rings.report(life); }
   Status on_both_fenced(const RailLife& life) override;
   Status on_farewell(std::span<const std::byte> payload);
   Status on_address(std::span<const std::byte> payload);
   Status on_name(std::span<const std::byte> payload);
+  Status on_taken(std::span<const std::byte> payload);
   void introduce();
 
   // A thread that waits for the lock.
@@ -192,6 +193,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   void begin(std::shared_ptr<PeerRequest> request);
   Requests open_requests() const;
   void release_barriers(uint64_t now_ns);
+  void go_on_with_returned();
   void move_link();
   Status take_records();
   Status take_record(const Record& record);

@@ -1,5 +1,6 @@
-// What both ends of a link tell each other first: where their engines listen, and their names. So a
-// program can use, and dial again, a peer that has come by itself.
+// What both ends of a link tell each other first: where their engines listen, and their names, so a
+// program can use, and dial again, a peer that has come by itself; and what they have taken of each
+// other's messages.
 #include <algorithm>
 #include <utility>
 
@@ -11,6 +12,15 @@ void Peer::introduce() {
   Records& records = connection_->records;
   records.send(RecordKind::kAddress, world_.address);
   records.send(RecordKind::kName, std::as_bytes(std::span(world_.own_name)));
+  records.send(RecordKind::kTaken, bytes_of(messages_.taken()));
+}
+
+// What came over links before.
+Status Peer::on_taken(std::span<const std::byte> payload) {
+  const auto numbers = words_of<Messages::Numbers>(payload);
+  if (!numbers) return connection_->link.context().fail_protocol("numbers of messages cut short");
+  messages_.settle(*numbers);
+  return Status::kOk;
 }
 
 // What the program knows counts more. The nonce is that which the peer has named when it came.

@@ -2,7 +2,8 @@
 // tell the peer of that.
 //
 // States: queued, until the peer's link takes it; moving; telling, until the peer has its messages;
-// done, with a result that does not change any more. Threads: the parts say whose they are.
+// done, with a result that does not change any more. A message that follows its pieces on their rail
+// is told while they move. Threads: the parts say whose they are.
 #pragma once
 
 #include <algorithm>
@@ -120,15 +121,35 @@ class PeerRequest {
     changed_.notify_all();
     if (listener_ != nullptr) listener_->on_end(handle_, calls_back_);
   }
-  // Its messages are on their way, and it ends with the last.
-  std::vector<Message> begin_telling() {
-    messages_open_ = messages.size();
+  // All pieces have been moved, or it is given up and none moves any more.
+  void set_moved() {
+    moved_ = true;
     regions.clear();
     source.reset();
+  }
+  bool moved() const { return moved_; }
+  // The rail over which all its bytes have gone or go, each once; nothing if there is more to come,
+  // or if they are many: what comes behind them on that rail would wait.
+  std::optional<size_t> only_rail() const;
+  // Its messages are on their way. It ends with the last, when it has been moved.
+  std::vector<Message> begin_telling() {
+    messages_open_ = messages.size();
     return std::move(messages);
   }
+  bool tells() const { return messages_open_ > 0; }
   void message_ended(uint64_t now_ns) {
-    if (--messages_open_ == 0) end(now_ns);
+    if (--messages_open_ == 0 && moved_) end(now_ns);
+  }
+  // The peer has not got this one, which followed its pieces: it is told when they are confirmed.
+  void take_back(Message message) {
+    messages.push_back(std::move(message));
+    --messages_open_;
+  }
+  // The peer has the message that followed its pieces, so it has them.
+  void message_followed() {
+    if (!lost_) return;
+    outcome_.quiet = true;
+    outcome_.bytes = known_bytes();
   }
   void may_be_carried_out() { outcome_.quiet = false; }
   // Its link has gone, and touches no memory of this end any more.
@@ -137,8 +158,13 @@ class PeerRequest {
     outcome_.retries += open_;
     open_ = 0;
   }
+  // The next link tells whether the peer has the message that followed its pieces. If not, it is
+  // restarted.
+  void await_answer() { lost_ = moved_ = true; }
+  bool is_lost() const { return lost_; }
   // It is moved from the beginning, over the next link.
   void restart() {
+    lost_ = moved_ = false;
     has_keys = false;
     keyed = 0;
     fenced_ns = 0;
@@ -183,6 +209,8 @@ class PeerRequest {
   uint64_t offset_ = 0;                    // of that piece, bytes that have
   uint32_t open_ = 0;                      // transfers
   size_t messages_open_ = 0;
+  bool moved_ = false;
+  bool lost_ = false;  // its link, with pieces and the message that followed them
   EndListener* listener_ = nullptr;
   uint64_t handle_ = 0;  // of the program
   bool calls_back_ = false;
@@ -216,6 +244,15 @@ inline void PeerRequest::refill(size_t most) {
   has_keys = false;  // perhaps of other regions
   auto done = source->refill(*this, most);
   if (!done) give_up(std::move(done.error()));
+}
+
+inline std::optional<size_t> PeerRequest::only_rail() const {
+  constexpr uint64_t kMostBytes = 1 << 20;
+  if (source != nullptr || !all_begun() || known_bytes() > kMostBytes) return std::nullopt;
+  const auto& rails = outcome_.rail_bytes;
+  const auto found = std::ranges::find(rails, known_bytes());
+  if (outcome_.retries > 0 || found == rails.end()) return std::nullopt;
+  return static_cast<size_t>(found - rails.begin());
 }
 
 // One that is overdue already stays that.

@@ -162,11 +162,14 @@ void Peer::drop_connection() {
     if (request->given_up() || leaves()) {
       request->give_up(gone_);
       messages_.after(request, now_ns);
+    } else if (request->tells()) {
+      request->await_answer();
     } else {
       request->restart();
       waiting_.push_back(std::move(request));
     }
   }
+  go_on_with_returned();
 }
 
 void Peer::step_connector() {

@@ -20,6 +20,7 @@ enum class RecordKind : uint16_t {
   kFarewell,     // payload: Rings::Counts; the sender has done with the link
   kAddress,      // payload: that of the sender's engine (peer_introduction.cc)
   kName,         // payload: that of the sender's engine
+  kTaken,        // payload: Messages::Numbers
   kWantRegions,  // peer/directory.h
   kRegion,
 };

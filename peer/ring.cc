@@ -7,9 +7,15 @@
 
 namespace slime {
 
-bool Ring::rail_has_room(size_t bytes, uint32_t works) const {
-  LinkRails& rails = link_.rails();
-  return rails.up_count() > 0 && rails.room(rails.quickest_rail(bytes)) >= works;
+size_t Ring::rail_for(size_t bytes, size_t wanted) const {
+  return wanted != kNoRail ? wanted : link_.rails().quickest_rail(bytes);
+}
+
+bool Ring::rail_has_room(size_t bytes, uint32_t works, size_t wanted) const {
+  const LinkRails& rails = link_.rails();
+  if (rails.up_count() == 0) return false;
+  const size_t rail = rail_for(bytes, wanted);
+  return rails[rail].up() && rails.room(rail) >= works;
 }
 
 // The slots before the end of the ring that a record of so many slots leaves empty.
@@ -26,13 +32,13 @@ bool Ring::slots_are_free(size_t bytes) const {
 
 // Other threads may change which rail is the quickest until the record is submitted, which does no
 // harm: rails keep places for a few works more.
-bool Ring::has_room(size_t bytes) const {
+bool Ring::has_room(size_t bytes, size_t rail) const {
   if (!slots_are_free(bytes)) return false;
-  if (left_over(slots_of(bytes)) == 0) return rail_has_room(sizeof(Header) + bytes);
-  return rail_has_room(sizeof(Header) + bytes, 2) && rail_has_room(sizeof(Header), 2);
+  if (left_over(slots_of(bytes)) == 0) return rail_has_room(sizeof(Header) + bytes, 1, rail);
+  return rail_has_room(sizeof(Header) + bytes, 2, rail) && rail_has_room(sizeof(Header), 2, rail);
 }
 
-Ring::Numbers Ring::put(uint16_t kind, Parts parts) {
+Ring::Numbers Ring::put(uint16_t kind, Parts parts, size_t rail) {
   size_t bytes = 0;
   for (const auto part : parts) bytes += part.size();
   SLIME_CHECK(kind != kFiller && bytes <= kMostBytes && slots_are_free(bytes));
@@ -40,7 +46,7 @@ Ring::Numbers Ring::put(uint16_t kind, Parts parts) {
   const uint32_t before = left_over(slots_of(bytes));
   if (before > 0) {
     const Numbers filler = begin(kFiller, before * kSlotBytes - sizeof(Header));
-    (void)submit(filler.first % kSlots);
+    (void)submit(filler.first % kSlots, rail);
   }
   const Numbers record = begin(kind, bytes);
   std::byte* at = link_.memory().outbox() + offset_of(record.first % kSlots) + sizeof(Header);
@@ -48,7 +54,7 @@ Ring::Numbers Ring::put(uint16_t kind, Parts parts) {
     if (!part.empty()) std::memcpy(at, part.data(), part.size());
     at += part.size();
   }
-  link_.rails().hurry(submit(record.first % kSlots));
+  link_.rails().hurry(submit(record.first % kSlots, rail));
   return record;
 }
 
@@ -108,11 +114,11 @@ OutboxPiece Ring::piece_of(uint32_t slot) const {
 }
 
 // Returns the rail.
-size_t Ring::submit(uint32_t slot) {
+size_t Ring::submit(uint32_t slot, size_t wanted) {
   LinkRails& rails = link_.rails();
   const Header header = header_in(slot);
   const OutboxPiece piece = piece_of(slot);
-  const size_t rail = rails.quickest_rail(piece.bytes);
+  const size_t rail = rail_for(piece.bytes, wanted);
   open_ |= bits(slot, slots_of(header.bytes));
   rails.submit(rail, rails.write_of(piece, rail, control_immediate(place_.record, header.sequence)),
                this, slot);
@@ -152,6 +158,14 @@ void Ring::on_lost(uint32_t part) {
   } else {
     lost_ |= bit(part);
   }
+}
+
+void Ring::change_lost(const Numbers& record, uint16_t kind) {
+  SLIME_CHECK(is_lost(record) && kind != kFiller);
+  const uint32_t slot = record.first % kSlots;
+  Header header = header_in(slot);
+  header.kind = kind;
+  std::memcpy(link_.memory().outbox() + offset_of(slot), &header, sizeof header);
 }
 
 Status Ring::on_arrived(ControlOp op, uint32_t value) {

@@ -63,6 +63,8 @@ class Ring final : private WorkOwner {
     bool prompt = true;
   };
 
+  uint32_t index() const { return place_.index; }
+
   // Of a record: its first slot, and the one behind its last.
   struct Numbers {
     uint32_t first = 0, end = 0;
@@ -71,16 +73,32 @@ class Ring final : private WorkOwner {
   Ring(Link& link, const Place& place) : link_(link), place_(place) {}
 
   // The sender's end. The payload is the parts, one after the other, with so many bytes in all; the
-  // kind is not 0.
-  bool has_room(size_t bytes) const;
+  // kind is not 0. On this rail, or on the quickest one.
+  bool has_room(size_t bytes, size_t rail = kNoRail) const;
   using Parts = std::initializer_list<std::span<const std::byte>>;
-  Numbers put(uint16_t kind, Parts parts);
+  Numbers put(uint16_t kind, Parts parts, size_t rail = kNoRail);
   const LinkRails& rails() const { return link_.rails(); }
   bool was_taken(const Numbers& record) const {
     return static_cast<int32_t>(peer_took_ - record.end) >= 0;
   }
   // Whether the peer has refused this one. Ask before another has its slots.
   bool was_refused(const Numbers& record) const { return (refused_ & bit(record.first)) != 0; }
+
+  // What an end has of the other's records: slots that it has taken, and the first slots, a bit
+  // each, of records that are here.
+  struct State {
+    uint32_t taken = 0, here = 0;
+  };
+  State state() const { return {taken_, here_}; }
+  // The peer has it, or had when it was in this state.
+  bool has_got(const Numbers& record, const State& peer) const {
+    return was_taken(record) ||
+           (record.first - peer.taken < kSlots && (peer.here & bit(record.first)) != 0);
+  }
+  // The rail that carried it has died, and both ends have fenced it; no other one has it yet.
+  bool is_lost(const Numbers& record) const { return (lost_ & bit(record.first)) != 0; }
+  // Makes one that is lost, and that the peer has not got, another kind.
+  void change_lost(const Numbers& record, uint16_t kind);
 
   // The receiver's end: the next record, if it is here and was not refused. It stays the next one
   // until take(); after refuse(), until refusal_seen(), which take() follows.
@@ -121,11 +139,12 @@ class Ring final : private WorkOwner {
   void close(uint32_t slot);
   Header header_in(uint32_t slot) const;
   bool slots_are_free(size_t bytes) const;
-  bool rail_has_room(size_t bytes, uint32_t works = 1) const;
+  size_t rail_for(size_t bytes, size_t wanted = kNoRail) const;
+  bool rail_has_room(size_t bytes, uint32_t works = 1, size_t wanted = kNoRail) const;
   uint32_t left_over(uint32_t slots) const;
   Numbers begin(uint16_t kind, size_t bytes);
   OutboxPiece piece_of(uint32_t slot) const;
-  size_t submit(uint32_t slot);
+  size_t submit(uint32_t slot, size_t wanted = kNoRail);
   size_t offset_of(uint32_t slot) const { return place_.index * kBytes + slot * kSlotBytes; }
   void submit_control(ControlOp op, uint32_t value, uint32_t part, bool unconfirmed = false);
   void submit_refusals();

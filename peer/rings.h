@@ -1,9 +1,13 @@
 // The rings of a link between engines. Each end takes the records of one without regard to the
-// others.
+// others. When a rail dies, each end tells the other what it has of all of them.
+//
+// Memory of the link: the rings, then two reports for each rail; the life of an odd epoch has
+// another one than that of an even epoch.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "peer/ring.h"
 
@@ -11,8 +15,15 @@ namespace slime {
 
 struct Rings {
   static constexpr size_t kCount = 4;
+  using States = std::array<Ring::State, kCount>;
+  struct Report {
+    uint32_t rail = 0, epoch = 0;  // RailLife
+    States states = {};
+  };
+  static constexpr size_t kReports = kCount * Ring::kBytes;  // where they begin
+  static constexpr size_t kMemoryBytes = kReports + 2 * kMaxRails * sizeof(Report);
   // At both ends. They lie at the beginning of the owner's part of the link's memory.
-  static constexpr LinkMemoryBytes kMemory = {kCount * Ring::kBytes, kCount* Ring::kBytes};
+  static constexpr LinkMemoryBytes kMemory = {kMemoryBytes, kMemoryBytes};
 
   explicit Rings(Link& of)
       : link(of),
@@ -40,6 +51,26 @@ struct Rings {
   void count_again() {
     for (Ring* ring : all()) ring->count_again();
   }
+  // This end has fenced that life: what it has.
+  OutboxPiece report(const RailLife& life) {
+    Report report{life.rail, life.epoch, {}};
+    std::ranges::transform(all(), report.states.begin(), [](const Ring* r) { return r->state(); });
+    std::memcpy(link.memory().outbox() + place_of(life), &report, sizeof report);
+    return {place_of(life), sizeof report};
+  }
+  // Both ends have: what the peer has. An error has failed the link.
+  Result<States> peer_report(const RailLife& life) {
+    Report report;
+    std::memcpy(&report, link.memory().inbox() + place_of(life), sizeof report);
+    if (report.rail != life.rail || report.epoch != life.epoch) {
+      (void)link.context().fail_protocol("no report of what it has from a dead rail");
+      return fail(link.context().failure());
+    }
+    Counts counts = {};
+    std::ranges::transform(report.states, counts.begin(), &Ring::State::taken);
+    if (on_counts(counts) != Status::kOk) return fail(link.context().failure());
+    return report.states;
+  }
   Status on_arrived(uint32_t immediate) {
     const ControlOp op = control_op(immediate);
     const uint32_t value = control_value(immediate);
@@ -56,6 +87,9 @@ struct Rings {
   Ring tagged;   // what programs receive (messages/tagged.h)
 
  private:
+  static size_t place_of(const RailLife& life) {
+    return kReports + (life.rail * 2 + life.epoch % 2) * sizeof(Report);
+  }
   std::array<Ring*, kCount> all() { return {&engine, &events, &notices, &tagged}; }
 };
 

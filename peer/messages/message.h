@@ -25,6 +25,15 @@ enum class MessageKind : uint16_t {
   kWithdrawn,     // payload: the nonce of a TaggedLetter that its sender has given up
 };
 
+// A bit of the kind of a message that goes right behind the bytes of a write, on the same ordered
+// rail, before these are confirmed. Its payload begins with the region that was written: while it is
+// there, and peers may write into it, the bytes that came before the message were not refused.
+inline constexpr uint16_t kFollows = 0x8000;
+
+struct WrittenRegion {
+  uint64_t region = 0, nonce = 0;  // as in RegionAddress
+};
+
 // Memory of its sender that the peer's engine reads. Behind it the record has the keys of that
 // memory, 64 bits for each rail of the link, or none; then its receiver asks for them.
 struct LetterAddress {

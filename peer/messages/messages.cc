@@ -1,12 +1,15 @@
 #include "peer/messages/messages.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/clock.h"
 
 namespace slime {
 
 void Messages::after(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns) {
+  request->set_moved();
+  if (request->tells()) return;
   if (request->fetches) answer(*request->fetches, !request->given_up());
   if (request->given_up() || request->messages.empty()) return request->end(now_ns);
   request->begin(now_ns);
@@ -15,6 +18,38 @@ void Messages::after(const std::shared_ptr<PeerRequest>& request, uint64_t now_n
     MessageSender& to = sender_of(message.kind);
     to.add(std::move(message), request);
   }
+}
+
+void Messages::follow(const std::shared_ptr<PeerRequest>& request, Rings& rings, size_t rail,
+                      uint64_t now_ns) {
+  MessageSender& to = sender_of(request->messages.front().kind);
+  on_each(rings, [&](MessageSender& one, Ring& ring) {
+    if (&one == &to && to.follow(ring, request, rail))
+      look_ns_ = std::min({look_ns_, request->due_ns(), now_ns + kLateLookNs});
+  });
+}
+
+void Messages::settle(const Numbers& taken_there) {
+  for (size_t i = 0; i < taken_there.size(); ++i) senders()[i]->settle(taken_there[i]);
+}
+
+Requests Messages::take_returned() {
+  Requests all;
+  for (MessageSender* from : senders()) {
+    std::ranges::move(from->take_returned(), std::back_inserter(all));
+  }
+  return all;
+}
+
+// False: its bytes may have been refused. Its sender knows, or will.
+bool Messages::follows_its_bytes(MessageKind* kind, std::span<const std::byte>* payload) const {
+  const auto named = static_cast<uint16_t>(*kind);
+  if ((named & kFollows) == 0) return true;
+  *kind = static_cast<MessageKind>(named & ~kFollows);
+  const auto written = take_words<WrittenRegion>(payload);
+  if (!written) return false;
+  const auto region = region_of(to_.regions, written->region, written->nonce);
+  return region != nullptr && (region->rights & kRemoteWrite) != 0;
 }
 
 void Messages::answer(uint64_t nonce, bool read) {

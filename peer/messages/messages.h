@@ -48,6 +48,9 @@ class Messages {
 
   // Nothing of the request is under way. It ends here, or when the peer has its messages.
   void after(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns);
+  // The only one of a request whose pieces go over this rail follows them, if it can.
+  void follow(const std::shared_ptr<PeerRequest>& request, Rings& rings, size_t rail,
+              uint64_t now_ns);
   // Takes what has come. `submit` moves a request that reads a letter, or that answers one.
   template <typename Submit>
   Status receive(Rings& rings, uint64_t peer, Submit submit);
@@ -57,14 +60,32 @@ class Messages {
   void end(uint64_t peer, const Error& why, uint64_t now_ns);
   // Before the link goes: what the peer has taken has ended.
   void end_taken(Rings& rings, uint64_t now_ns) {
-    events_.end_taken(rings.events, now_ns);
-    notices_.end_taken(rings.notices, now_ns);
-    tagged_.end_taken(rings.tagged, now_ns);
+    on_each(rings, [&](MessageSender& to, Ring& ring) { to.end_taken(ring, now_ns); });
   }
   // `number`: of the link, among all of this peer. `era`: of its other end (EngineWords). In
   // another era than that of the link before, the peer does not know what came before.
   void on_new_link(uint64_t number, uint32_t era, uint64_t now_ns);
   uint32_t era() const { return era_; }
+  // How many of each ring have been taken, and refused, on all links: each end says that of a new
+  // one.
+  using Numbers = std::array<uint64_t, 3>;
+  Numbers taken() const {
+    return {events_from_.next(), notices_from_.next(), tagged_from_.next()};
+  }
+  void settle(const Numbers& taken_there);
+  // Both ends have fenced a rail, and the peer has this. See MessageSender.
+  template <typename Got>
+  void look_for_got(Rings& rings, const Rings::States& peer, Got got) {
+    on_each(rings, [&](MessageSender& to, Ring& ring) {
+      to.look_for_got(ring, peer[ring.index()], got);
+    });
+  }
+  void take_lost_back(Rings& rings, const Rings::States& peer) {
+    on_each(rings, [&](MessageSender& to, Ring& ring) {
+      to.take_lost_back(ring, peer[ring.index()]);
+    });
+  }
+  Requests take_returned();
   // The next link is to another peer, or to one that has forgotten this engine.
   void forget_peer(uint64_t now_ns);
   void add_open(Requests* to) const {
@@ -78,6 +99,13 @@ class Messages {
  private:
   std::array<MessageSender*, 3> senders() { return {&events_, &notices_, &tagged_}; }
   MessageSender& sender_of(MessageKind kind);
+  template <typename Call>
+  void on_each(Rings& rings, Call call) {
+    call(events_, rings.events);
+    call(notices_, rings.notices);
+    call(tagged_, rings.tagged);
+  }
+  bool follows_its_bytes(MessageKind* kind, std::span<const std::byte>* payload) const;
   void answer(uint64_t nonce, bool read);
   void withdraw();
   Verdict take_event(uint64_t peer, MessageKind kind, std::span<const std::byte> payload);
@@ -100,23 +128,27 @@ class Messages {
 template <typename Submit>
 Status Messages::receive(Rings& rings, uint64_t peer, Submit submit) {
   const size_t rails = rings.link.rails().count();
-  Status status =
-      events_from_.receive(rings.link, rings.events,
-                           [&](uint64_t, MessageKind kind, std::span<const std::byte> payload) {
-                             return take_event(peer, kind, payload);
-                           });
+  using Payload = std::span<const std::byte>;
+  const auto event = [&](uint64_t, MessageKind kind, Payload payload) {
+    return take_event(peer, kind, payload);
+  };
+  const auto notice = [&](uint64_t number, MessageKind kind, Payload payload) {
+    return take_notice(peer, number, kind, payload, rails, submit);
+  };
+  const auto tagged = [&](uint64_t, MessageKind kind, Payload payload) {
+    return take_tagged(peer, kind, payload, rails, submit);
+  };
+  const auto checked = [this](const auto& take) {
+    return [this, &take](uint64_t number, MessageKind kind, Payload payload) {
+      return follows_its_bytes(&kind, &payload) ? take(number, kind, payload) : Verdict::kRefused;
+    };
+  };
+  Status status = events_from_.receive(rings.link, rings.events, checked(event));
   if (status != Status::kOk) return status;
-  status = notices_from_.receive(
-      rings.link, rings.notices,
-      [&](uint64_t number, MessageKind kind, std::span<const std::byte> payload) {
-        return take_notice(peer, number, kind, payload, rails, submit);
-      });
+  status = notices_from_.receive(rings.link, rings.notices, checked(notice));
   letters_.drop_before(notices_from_.next());
   if (status != Status::kOk) return status;
-  return tagged_from_.receive(rings.link, rings.tagged,
-                              [&](uint64_t, MessageKind kind, std::span<const std::byte> payload) {
-                                return take_tagged(peer, kind, payload, rails, submit);
-                              });
+  return tagged_from_.receive(rings.link, rings.tagged, tagged);
 }
 
 template <typename Submit>

@@ -38,14 +38,69 @@ void MessageSender::move(Ring& ring, uint64_t now_ns) {
   end_taken(ring, now_ns);
   for (; in_ring_ < messages_.size(); ++in_ring_) {
     Entry& entry = messages_[in_ring_];
-    const Message& message = entry.message;
-    const uint64_t number = first_ + in_ring_;
-    std::array<uint64_t, kMaxRails> room;
-    const auto keys = keys_of(message, ring.rails(), room);
-    if (!ring.has_room(sizeof number + message.payload.size() + keys.size())) break;
-    entry.record =
-        ring.put(static_cast<uint16_t>(message.kind), {bytes_of(number), message.payload, keys});
+    if (entry.follows && entry.request != nullptr && !settled_) break;
+    if (!put(ring, entry, first_ + in_ring_, kNoRail)) break;
     written_ = std::max(written_, in_ring_ + 1);
+  }
+}
+
+// False: there is no room.
+bool MessageSender::put(Ring& ring, Entry& entry, uint64_t number, size_t rail) {
+  const Message& message = entry.message;
+  std::array<uint64_t, kMaxRails> room;
+  const auto keys = keys_of(message, ring.rails(), room);
+  WrittenRegion written;
+  std::span<const std::byte> before;
+  auto kind = static_cast<uint16_t>(message.kind);
+  if (entry.follows && entry.request != nullptr) {
+    const RegionAddress& region = entry.request->remotes.front()->address;
+    written = {region.region, region.nonce};
+    before = bytes_of(written);
+    kind |= kFollows;
+  }
+  const size_t bytes = sizeof number + before.size() + message.payload.size() + keys.size();
+  if (bytes > Ring::kMostBytes || !ring.has_room(bytes, rail)) return false;
+  entry.record = ring.put(kind, {bytes_of(number), before, message.payload, keys}, rail);
+  return true;
+}
+
+bool MessageSender::follow(Ring& ring, const std::shared_ptr<PeerRequest>& request, size_t rail) {
+  if (in_ring_ < messages_.size()) return false;
+  Entry entry{std::move(request->messages.front()), request, {}, true};
+  if (!put(ring, entry, first_ + in_ring_, rail)) {
+    request->messages.front() = std::move(entry.message);
+    return false;
+  }
+  (void)request->begin_telling();
+  messages_.push_back(std::move(entry));
+  written_ = std::max(written_, ++in_ring_);
+  ++open_;
+  return true;
+}
+
+void MessageSender::give_back(Entry& entry) {
+  --open_;
+  entry.request->take_back(std::exchange(entry.message, {}));
+  returned_.push_back(std::exchange(entry.request, nullptr));
+  entry.follows = false;
+}
+
+// Those that it has taken come again, and it says so, or refuses them again.
+void MessageSender::settle(uint64_t next) {
+  if (std::exchange(settled_, true)) return;
+  for (size_t i = 0; i < written_; ++i) {
+    Entry& entry = messages_[i];
+    if (entry.follows && entry.request != nullptr && first_ + i >= next) give_back(entry);
+  }
+}
+
+void MessageSender::take_lost_back(Ring& ring, const Ring::State& peer) {
+  for (size_t i = 0; i < in_ring_; ++i) {
+    Entry& entry = messages_[i];
+    if (!entry.follows || !ring.is_lost(entry.record) || ring.has_got(entry.record, peer)) continue;
+    ring.change_lost(entry.record, static_cast<uint16_t>(MessageKind::kNothing));
+    if (entry.request != nullptr) give_back(entry);
+    entry.follows = false;
   }
 }
 
@@ -66,11 +121,13 @@ void MessageSender::taken(Entry& entry, bool refused, uint64_t now_ns) {
     if (entry.message.nonce != 0 && !refused) withdrawn_.push_back(entry.message.nonce);
     return;
   }
+  if (refused && entry.follows) return give_back(entry);
   if (refused) {
     entry.request->give_up(make_error(Status::kRemote, 0, "%s", why_refused(entry.message.kind)));
   } else if (entry.message.nonce != 0) {
     return fetching_.push_back(std::move(entry));
   }
+  if (entry.follows) entry.request->message_followed();
   end(entry, now_ns);
 }
 
@@ -120,7 +177,7 @@ void MessageSender::give_up(Entry& entry, uint64_t now_ns, const Error* why) {
 
 void MessageSender::add_open(Requests* to) const {
   const auto add = [to](const Entry& entry) {
-    if (entry.request != nullptr) to->push_back(entry.request);
+    if (entry.request != nullptr && entry.request->moved()) to->push_back(entry.request);
   };
   std::ranges::for_each(messages_, add);
   std::ranges::for_each(fetching_, add);
@@ -166,6 +223,7 @@ void MessageSender::forget_numbers(uint64_t now_ns) {
   std::erase_if(messages_, [](const Entry& entry) { return entry.request == nullptr; });
   first_ = 0;
   written_ = in_ring_ = 0;
+  settled_ = true;
   withdrawn_.clear();
 }
 

@@ -5,6 +5,9 @@
 //   waiting   it has no number yet. Given up, it is gone
 //   written   it has a number, and lies in the ring of this link, or will in that of the next.
 //             Given up, its number stays, for a message of kind kNothing
+//   following written behind the bytes of its request, which are not confirmed yet. Refused, or lost
+//             before the peer got it, it goes back to its request, and its number stays. On the
+//             next link it waits until the peer has said what it has taken
 //   fetching  a letter that is taken, and that the peer has not read yet (MessageKind::kFetched)
 //   ended     the peer has taken or refused it, and does not read it any more
 // The peer counts numbers, so a written one that comes again over a new link is seen there.
@@ -35,8 +38,30 @@ class MessageSender {
     if (request != nullptr) ++open_;
     messages_.push_back({std::move(message), std::move(request), {}});
   }
+  // Writes it at once, on this rail, behind the bytes of its request. False: it is not its turn, or
+  // there is no room.
+  bool follow(Ring& ring, const std::shared_ptr<PeerRequest>& request, size_t rail);
   // The next link has empty rings.
-  void on_new_link() { in_ring_ = 0; }
+  void on_new_link() {
+    in_ring_ = 0;
+    settled_ = false;
+  }
+  // The peer has taken those with lower numbers, on the links before this one.
+  void settle(uint64_t next);
+  // Both ends have fenced a rail, and this is what the peer has. Calls got(request) for each one
+  // whose message follows, and is there.
+  template <typename Got>
+  void look_for_got(const Ring& ring, const Ring::State& peer, Got got) {
+    for (size_t i = 0; i < in_ring_; ++i) {
+      const Entry& entry = messages_[i];
+      if (entry.follows && entry.request != nullptr && ring.has_got(entry.record, peer))
+        got(*entry.request);
+    }
+  }
+  // Then the ring has those back that are lost.
+  void take_lost_back(Ring& ring, const Ring::State& peer);
+  // What has gone back to its request. It is not moving any more, or the mover tells when it is.
+  Requests take_returned() { return std::exchange(returned_, {}); }
   void end_taken(Ring& ring, uint64_t now_ns);  // what the peer has taken
   // Ends that, and writes what there is room for.
   void move(Ring& ring, uint64_t now_ns);
@@ -50,7 +75,7 @@ class MessageSender {
   // The peer that counted the numbers is not there any more. What it has, or may have, ends with an
   // error; the others get new numbers.
   void forget_numbers(uint64_t now_ns);
-  bool idle() const { return open_ == 0; }
+  bool idle() const { return open_ == 0 && returned_.empty(); }
   size_t waiting() const { return messages_.size(); }  // for the peer to take them
   void add_open(Requests* to) const;                   // of the program
 
@@ -59,10 +84,13 @@ class MessageSender {
     Message message;
     std::shared_ptr<PeerRequest> request;  // nullptr: given up, or of the engine
     Ring::Numbers record = {};             // of this link, if it is in its ring
+    bool follows = false;
 
     bool given_up() const { return request == nullptr && message.kind == MessageKind::kNothing; }
   };
 
+  bool put(Ring& ring, Entry& entry, uint64_t number, size_t rail);
+  void give_back(Entry& entry);
   void taken(Entry& entry, bool refused, uint64_t now_ns);
   void end(Entry& entry, uint64_t now_ns);
   void give_up(Entry& entry, uint64_t now_ns, const Error* why);
@@ -70,6 +98,8 @@ class MessageSender {
   std::deque<Entry> messages_;
   std::vector<Entry> fetching_;
   std::vector<uint64_t> withdrawn_;
+  Requests returned_;
+  bool settled_ = true;
   size_t open_ = 0;     // that have a request, fetching_ too
   uint64_t first_ = 0;  // the number of the first one
   size_t written_ = 0;  // the first so many have a number

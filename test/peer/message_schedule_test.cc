@@ -130,6 +130,7 @@ class World {
     message.payload.resize(sizeof number + life.below(life.chance(60) ? 100 : most + 1));
     const auto request = std::make_shared<PeerRequest>();
     request->messages.push_back(std::move(message));
+    request->set_moved();
     for (Message& one : request->begin_telling()) stream.sender.add(std::move(one), request);
     stream.sent.push_back({number, request});
     --wanted_;

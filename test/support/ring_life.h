@@ -27,8 +27,9 @@ class RingsEnd final : private LinkEnd {
   Status on_arrived(size_t, uint32_t immediate, uint64_t) override {
     return rings.on_arrived(immediate);
   }
-  OutboxPiece fence_record(const RailLife&) override { return {}; }
+  OutboxPiece fence_record(const RailLife& life) override { return rings.report(life); }
   Status on_both_fenced(const RailLife& life) override {
+    if (!rings.peer_report(life)) return link.status();
     link.rails().hand_back_works(life.rail);
     rings.count_again();
     return Status::kOk;
