@@ -116,12 +116,6 @@ void Mover::let_message_follow(const std::shared_ptr<PeerRequest>& request, uint
   if (rail && link_.rails()[*rail].ordered) messages_.follow(request, rings_, *rail, now_ns);
 }
 
-void Mover::note_arrived(const PeerRequest& request) {
-  for (const auto& transfer : transfers_) {
-    if (transfer->request == &request) transfer->note_arrived(UINT64_MAX);
-  }
-}
-
 void Mover::end_those_done(std::deque<std::shared_ptr<PeerRequest>>* requests, uint64_t now_ns) {
   std::erase_if(*requests, [&](const std::shared_ptr<PeerRequest>& request) {
     if (!request->has_ended()) return false;

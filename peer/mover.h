@@ -55,8 +55,20 @@ class Mover {
   // Begins what can begin, and ends requests that have a result. Call it after Link::progress().
   void move(uint64_t now_ns);
   bool idle() const { return waiting_.empty() && moving_.empty(); }
-  // The peer has the message that follows these pieces, so what a dead rail has lost of them came.
-  void note_arrived(const PeerRequest& request);
+  // A rail is about to hand back what it has lost. Pieces whose message the peer has taken came. So
+  // did those of requests for which got(request) is true, unless they were refused: then the peer
+  // refuses the message, too.
+  template <typename Got>
+  void note_arrived(Got got) {
+    for (const auto& transfer : transfers_) {
+      PeerRequest* const of = transfer->request;
+      if (of == nullptr) continue;
+      const bool followed = of->has_followed();
+      if (!followed && !got(*of)) continue;
+      if (!followed) of->await_answer();
+      transfer->note_arrived(UINT64_MAX);
+    }
+  }
   void add_open(Requests* to) const;  // of the program
   void end_those_done(uint64_t now_ns) { end_those_done(&moving_, now_ns); }
   void give_all_up(const Error& why);

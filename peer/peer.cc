@@ -246,7 +246,8 @@ Status Peer::on_both_fenced(const RailLife& life) {
   Connection& to = *connection_;
   const auto peer = to.rings.peer_report(life);
   if (!peer) return to.link.status();
-  messages_.look_for_got(to.rings, *peer, [&](const PeerRequest& of) { to.mover.note_arrived(of); });
+  to.mover.note_arrived(
+      [&](const PeerRequest& of) { return messages_.has_got(of, to.rings, *peer); });
   to.link.rails().hand_back_works(life.rail);
   messages_.take_lost_back(to.rings, *peer);
   to.rings.count_again();
@@ -257,10 +258,11 @@ Status Peer::on_both_fenced(const RailLife& life) {
 // when these have been moved.
 void Peer::go_on_with_returned() {
   for (auto& request : messages_.take_returned()) {
-    if (request->is_lost()) {
+    if (!request->moved()) continue;
+    if (request->is_lost() && !request->given_up()) {
       request->restart();
       waiting_.push_back(std::move(request));
-    } else if (request->moved()) {
+    } else {
       messages_.after(request, world_.devices.clock().now_ns());
     }
   }

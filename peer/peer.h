@@ -154,7 +154,9 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   };
 
   Status on_arrived(size_t rail, uint32_t immediate, uint64_t bytes) override;
-  OutboxPiece fence_record(const RailLife& life) override { return connection_->rings.report(life); }
+  OutboxPiece fence_record(const RailLife& life) override {
+    return connection_->rings.report(life);
+  }
   Status on_both_fenced(const RailLife& life) override;
   Status on_farewell(std::span<const std::byte> payload);
   Status on_address(std::span<const std::byte> payload);

@@ -2,8 +2,8 @@
 // tell the peer of that.
 //
 // States: queued, until the peer's link takes it; moving; telling, until the peer has its messages;
-// done, with a result that does not change any more. A message that follows its pieces on their rail
-// is told while they move. Threads: the parts say whose they are.
+// done, with a result that does not change any more. A message that follows its pieces on their
+// rail is told while they move. Threads: the parts say whose they are.
 #pragma once
 
 #include <algorithm>
@@ -111,6 +111,10 @@ class PeerRequest {
   void end(uint64_t now_ns) {
     outcome_.queued_ns = (begun_ns_ != 0 ? begun_ns_ : now_ns) - submitted_ns;
     outcome_.moved_ns = begun_ns_ != 0 ? now_ns - begun_ns_ : 0;
+    if (followed_) {
+      outcome_.bytes = known_bytes();
+      outcome_.quiet = true;
+    }
     regions.clear();
     messages.clear();
     source.reset();
@@ -124,6 +128,7 @@ class PeerRequest {
   // All pieces have been moved, or it is given up and none moves any more.
   void set_moved() {
     moved_ = true;
+    if (lost_) return;
     regions.clear();
     source.reset();
   }
@@ -145,12 +150,13 @@ class PeerRequest {
     messages.push_back(std::move(message));
     --messages_open_;
   }
-  // The peer has the message that followed its pieces, so it has them.
+  // The peer has taken the message that followed its pieces, so it has them: they are not moved
+  // again, whatever happens.
   void message_followed() {
-    if (!lost_) return;
-    outcome_.quiet = true;
-    outcome_.bytes = known_bytes();
+    followed_ = true;
+    lost_ = false;
   }
+  bool has_followed() const { return followed_; }
   void may_be_carried_out() { outcome_.quiet = false; }
   // Its link has gone, and touches no memory of this end any more.
   void lose_link() {
@@ -158,13 +164,13 @@ class PeerRequest {
     outcome_.retries += open_;
     open_ = 0;
   }
-  // The next link tells whether the peer has the message that followed its pieces. If not, it is
-  // restarted.
-  void await_answer() { lost_ = moved_ = true; }
+  // It depends on the peer whether its pieces have come: they have if the peer takes the message
+  // that followed them. If not, it is restarted.
+  void await_answer() { lost_ = true; }
   bool is_lost() const { return lost_; }
   // It is moved from the beginning, over the next link.
   void restart() {
-    lost_ = moved_ = false;
+    lost_ = moved_ = followed_ = false;
     has_keys = false;
     keyed = 0;
     fenced_ns = 0;
@@ -210,7 +216,8 @@ class PeerRequest {
   uint32_t open_ = 0;                      // transfers
   size_t messages_open_ = 0;
   bool moved_ = false;
-  bool lost_ = false;  // its link, with pieces and the message that followed them
+  bool lost_ = false;      // await_answer()
+  bool followed_ = false;  // message_followed()
   EndListener* listener_ = nullptr;
   uint64_t handle_ = 0;  // of the program
   bool calls_back_ = false;

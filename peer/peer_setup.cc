@@ -159,11 +159,14 @@ void Peer::drop_connection() {
   connection_.reset();
   armed_ = false;
   for (auto& request : requests) {
-    if (request->given_up() || leaves()) {
+    if (request->has_followed()) {
+      messages_.after(request, now_ns);
+    } else if (request->given_up() || leaves()) {
       request->give_up(gone_);
       messages_.after(request, now_ns);
     } else if (request->tells()) {
       request->await_answer();
+      request->set_moved();
     } else {
       request->restart();
       waiting_.push_back(std::move(request));

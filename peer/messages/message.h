@@ -26,8 +26,8 @@ enum class MessageKind : uint16_t {
 };
 
 // A bit of the kind of a message that goes right behind the bytes of a write, on the same ordered
-// rail, before these are confirmed. Its payload begins with the region that was written: while it is
-// there, and peers may write into it, the bytes that came before the message were not refused.
+// rail, before these are confirmed. Its payload begins with the region that was written: while it
+// is there, and peers may write into it, the bytes that came before the message were not refused.
 inline constexpr uint16_t kFollows = 0x8000;
 
 struct WrittenRegion {

@@ -10,6 +10,7 @@ namespace slime {
 void Messages::after(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns) {
   request->set_moved();
   if (request->tells()) return;
+  if (request->is_lost() && !request->given_up()) return returned_.push_back(request);
   if (request->fetches) answer(*request->fetches, !request->given_up());
   if (request->given_up() || request->messages.empty()) return request->end(now_ns);
   request->begin(now_ns);
@@ -34,7 +35,7 @@ void Messages::settle(const Numbers& taken_there) {
 }
 
 Requests Messages::take_returned() {
-  Requests all;
+  Requests all = std::exchange(returned_, {});
   for (MessageSender* from : senders()) {
     std::ranges::move(from->take_returned(), std::back_inserter(all));
   }

@@ -69,22 +69,21 @@ class Messages {
   // How many of each ring have been taken, and refused, on all links: each end says that of a new
   // one.
   using Numbers = std::array<uint64_t, 3>;
-  Numbers taken() const {
-    return {events_from_.next(), notices_from_.next(), tagged_from_.next()};
-  }
+  Numbers taken() const { return {events_from_.next(), notices_from_.next(), tagged_from_.next()}; }
   void settle(const Numbers& taken_there);
   // Both ends have fenced a rail, and the peer has this. See MessageSender.
-  template <typename Got>
-  void look_for_got(Rings& rings, const Rings::States& peer, Got got) {
-    on_each(rings, [&](MessageSender& to, Ring& ring) {
-      to.look_for_got(ring, peer[ring.index()], got);
+  bool has_got(const PeerRequest& request, Rings& rings, const Rings::States& peer) {
+    bool got = false;
+    on_each(rings, [&](const MessageSender& to, Ring& ring) {
+      got |= to.has_got(request, ring, peer[ring.index()]);
     });
+    return got;
   }
   void take_lost_back(Rings& rings, const Rings::States& peer) {
-    on_each(rings, [&](MessageSender& to, Ring& ring) {
-      to.take_lost_back(ring, peer[ring.index()]);
-    });
+    on_each(rings,
+            [&](MessageSender& to, Ring& ring) { to.take_lost_back(ring, peer[ring.index()]); });
   }
+  // Those whose message did not reach the peer behind their pieces.
   Requests take_returned();
   // The next link is to another peer, or to one that has forgotten this engine.
   void forget_peer(uint64_t now_ns);
@@ -92,7 +91,9 @@ class Messages {
     for (const MessageSender* from : {&events_, &notices_, &tagged_}) from->add_open(to);
   }
   // No request waits for the peer.
-  bool idle() const { return events_.idle() && notices_.idle() && tagged_.idle(); }
+  bool idle() const {
+    return events_.idle() && notices_.idle() && tagged_.idle() && returned_.empty();
+  }
   bool all_told() const { return idle() && events_.waiting() == 0; }  // answers too
   bool reads_notice() const { return letters_.reads(); }
 
@@ -120,6 +121,7 @@ class Messages {
   MessageSender events_, notices_, tagged_;
   MessageReceiver events_from_, notices_from_, tagged_from_;
   LetterReader letters_;
+  Requests returned_;
   uint64_t link_ = 0;              // the number of the newest
   uint32_t era_ = 0;               // of its other end; 0: no link yet
   uint64_t look_ns_ = UINT64_MAX;  // when expire() looks at all of them

@@ -38,7 +38,7 @@ void MessageSender::move(Ring& ring, uint64_t now_ns) {
   end_taken(ring, now_ns);
   for (; in_ring_ < messages_.size(); ++in_ring_) {
     Entry& entry = messages_[in_ring_];
-    if (entry.follows && entry.request != nullptr && !settled_) break;
+    if (entry.follows && entry.request != nullptr && !taken_before_) break;
     if (!put(ring, entry, first_ + in_ring_, kNoRail)) break;
     written_ = std::max(written_, in_ring_ + 1);
   }
@@ -87,7 +87,8 @@ void MessageSender::give_back(Entry& entry) {
 
 // Those that it has taken come again, and it says so, or refuses them again.
 void MessageSender::settle(uint64_t next) {
-  if (std::exchange(settled_, true)) return;
+  if (taken_before_) return;
+  taken_before_ = next;
   for (size_t i = 0; i < written_; ++i) {
     Entry& entry = messages_[i];
     if (entry.follows && entry.request != nullptr && first_ + i >= next) give_back(entry);
@@ -97,7 +98,8 @@ void MessageSender::settle(uint64_t next) {
 void MessageSender::take_lost_back(Ring& ring, const Ring::State& peer) {
   for (size_t i = 0; i < in_ring_; ++i) {
     Entry& entry = messages_[i];
-    if (!entry.follows || !ring.is_lost(entry.record) || ring.has_got(entry.record, peer)) continue;
+    const bool got = ring.has_got(entry.record, peer) || first_ + i < taken_before_.value_or(0);
+    if (!entry.follows || !ring.is_lost(entry.record) || got) continue;
     ring.change_lost(entry.record, static_cast<uint16_t>(MessageKind::kNothing));
     if (entry.request != nullptr) give_back(entry);
     entry.follows = false;
@@ -223,7 +225,7 @@ void MessageSender::forget_numbers(uint64_t now_ns) {
   std::erase_if(messages_, [](const Entry& entry) { return entry.request == nullptr; });
   first_ = 0;
   written_ = in_ring_ = 0;
-  settled_ = true;
+  taken_before_ = 0;
   withdrawn_.clear();
 }
 

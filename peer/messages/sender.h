@@ -5,7 +5,8 @@
 //   waiting   it has no number yet. Given up, it is gone
 //   written   it has a number, and lies in the ring of this link, or will in that of the next.
 //             Given up, its number stays, for a message of kind kNothing
-//   following written behind the bytes of its request, which are not confirmed yet. Refused, or lost
+//   following written behind the bytes of its request, which are not confirmed yet. Refused, or
+//   lost
 //             before the peer got it, it goes back to its request, and its number stays. On the
 //             next link it waits until the peer has said what it has taken
 //   fetching  a letter that is taken, and that the peer has not read yet (MessageKind::kFetched)
@@ -15,9 +16,11 @@
 // Memory: what was added and has not ended. Thread: that of the peer's link.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -44,19 +47,17 @@ class MessageSender {
   // The next link has empty rings.
   void on_new_link() {
     in_ring_ = 0;
-    settled_ = false;
+    taken_before_.reset();
   }
   // The peer has taken those with lower numbers, on the links before this one.
   void settle(uint64_t next);
-  // Both ends have fenced a rail, and this is what the peer has. Calls got(request) for each one
-  // whose message follows, and is there.
-  template <typename Got>
-  void look_for_got(const Ring& ring, const Ring::State& peer, Got got) {
-    for (size_t i = 0; i < in_ring_; ++i) {
-      const Entry& entry = messages_[i];
-      if (entry.follows && entry.request != nullptr && ring.has_got(entry.record, peer))
-        got(*entry.request);
-    }
+  // Both ends have fenced a rail, and this is what the peer has: a message that follows the bytes
+  // of this request?
+  bool has_got(const PeerRequest& request, const Ring& ring, const Ring::State& peer) const {
+    const auto end = messages_.begin() + static_cast<ptrdiff_t>(in_ring_);
+    return std::any_of(messages_.begin(), end, [&](const Entry& entry) {
+      return entry.follows && entry.request.get() == &request && ring.has_got(entry.record, peer);
+    });
   }
   // Then the ring has those back that are lost.
   void take_lost_back(Ring& ring, const Ring::State& peer);
@@ -99,7 +100,8 @@ class MessageSender {
   std::vector<Entry> fetching_;
   std::vector<uint64_t> withdrawn_;
   Requests returned_;
-  bool settled_ = true;
+  // The peer has taken those with lower numbers on links before. Nothing: it has not said so yet.
+  std::optional<uint64_t> taken_before_ = 0;
   size_t open_ = 0;     // that have a request, fetching_ too
   uint64_t first_ = 0;  // the number of the first one
   size_t written_ = 0;  // the first so many have a number

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "devices/devices.h"
 #include "peer/messages/messages.h"
@@ -9,8 +10,9 @@
 namespace slime::test {
 
 struct MessagesEnd {
-  explicit MessagesEnd(MemoryCache& cache)
-      : to{regions, expectations, notices, tagged,
+  explicit MessagesEnd(MemoryCache& cache, Expectations::Unexpected unexpected = nullptr)
+      : expectations(std::move(unexpected)),
+        to{regions, expectations, notices, tagged,
            [&cache](std::span<std::byte> memory, uint8_t rights, std::shared_ptr<void> keeps) {
              MemoryRange range{memory.data(), memory.size()};
              range.alone = true;
