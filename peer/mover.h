@@ -55,17 +55,17 @@ class Mover {
   // Begins what can begin, and ends requests that have a result. Call it after Link::progress().
   void move(uint64_t now_ns);
   bool idle() const { return waiting_.empty() && moving_.empty(); }
-  // A rail is about to hand back what it has lost. Pieces whose message the peer has taken came. So
-  // did those of requests for which got(request) is true, unless they were refused: then the peer
-  // refuses the message, too.
+  // A rail is about to hand back what it has lost. It is not moved again where the request is given
+  // up, or the peer has taken the message that follows. Where got(request) is true it has come,
+  // too, unless it was refused: then the peer refuses the message as well.
   template <typename Got>
   void note_arrived(Got got) {
     for (const auto& transfer : transfers_) {
       PeerRequest* const of = transfer->request;
       if (of == nullptr) continue;
-      const bool followed = of->has_followed();
-      if (!followed && !got(*of)) continue;
-      if (!followed) of->await_answer();
+      const bool ends = of->given_up() || of->has_followed();
+      if (!ends && !got(*of)) continue;
+      if (!ends) of->await_answer();
       transfer->note_arrived(UINT64_MAX);
     }
   }
