@@ -116,7 +116,7 @@ void Mover::let_message_follow(const std::shared_ptr<PeerRequest>& request, uint
   if (rail && link_.rails()[*rail].ordered) messages_.follow(request, rings_, *rail, now_ns);
 }
 
-void Mover::end_those_done(std::deque<std::shared_ptr<PeerRequest>>* requests, uint64_t now_ns) {
+void Mover::end_those_done(Queue* requests, uint64_t now_ns) {
   std::erase_if(*requests, [&](const std::shared_ptr<PeerRequest>& request) {
     if (!request->has_ended()) return false;
     messages_.after(request, now_ns);

@@ -13,6 +13,7 @@
 
 #include <deque>
 #include <memory>
+#include <memory_resource>
 #include <vector>
 
 #include "link/link.h"
@@ -40,13 +41,16 @@ class Mover {
 
   // `number`: of the link, among all of this peer. `messages` get requests whose pieces have been
   // moved, or whose message follows them.
-  Mover(Rings& rings, Keys& keys, Messages& messages, uint64_t number)
+  Mover(Rings& rings, Keys& keys, Messages& messages, uint64_t number,
+        std::pmr::memory_resource* memory)
       : link_(rings.link),
         rings_(rings),
         keys_(keys),
         messages_(messages),
         number_(number),
-        queue_(link_.rails(), link_.scheduler()) {}
+        queue_(link_.rails(), link_.scheduler()),
+        waiting_(memory),
+        moving_(memory) {}
 
   void add(std::shared_ptr<PeerRequest> request);
   // Deadlines. False: transfers of an overdue request do not end. Then the link must go, so that
@@ -86,7 +90,9 @@ class Mover {
     PeerRequest* request = nullptr;
   };
 
-  void end_those_done(std::deque<std::shared_ptr<PeerRequest>>* requests, uint64_t now_ns);
+  using Queue = std::pmr::deque<std::shared_ptr<PeerRequest>>;
+
+  void end_those_done(Queue* requests, uint64_t now_ns);
   bool ends_in_time(PeerRequest& request, uint64_t now_ns, uint64_t* look_ns);
   void give_up(PeerRequest& request, Error why);
   void fence_rails(PeerRequest& request);
@@ -106,10 +112,10 @@ class Mover {
   TransferQueue queue_;
   std::vector<std::unique_ptr<PieceTransfer>> transfers_;
   std::vector<PieceTransfer*> free_;
-  std::deque<std::shared_ptr<PeerRequest>> waiting_;  // not all of them has begun
-  std::deque<std::shared_ptr<PeerRequest>> moving_;   // all has
-  uint64_t open_bytes_ = 0;                           // of transfers
-  uint64_t look_ns_ = UINT64_MAX;                     // when in_time() looks at all of them
+  Queue waiting_;                  // not all of them has begun
+  Queue moving_;                   // all has
+  uint64_t open_bytes_ = 0;        // of transfers
+  uint64_t look_ns_ = UINT64_MAX;  // when in_time() looks at all of them
 };
 
 }  // namespace slime

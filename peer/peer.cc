@@ -102,13 +102,12 @@ bool Peer::has_pollers() const {
 }
 
 void Peer::take_handed() {
-  std::vector<std::shared_ptr<PeerRequest>> taken;
   {
     const std::lock_guard lock(handing_);
-    taken.swap(handed_);
+    taken_.swap(handed_);
     missed_ = false;
   }
-  for (auto& request : taken) {
+  for (auto& request : taken_) {
     if (leaves()) {
       request->give_up(gone_);
       messages_.after(request, world_.devices.clock().now_ns());
@@ -118,6 +117,7 @@ void Peer::take_handed() {
       waiting_.push_back(std::move(request));
     }
   }
+  taken_.clear();
 }
 
 void Peer::begin(std::shared_ptr<PeerRequest> request) {

@@ -44,6 +44,7 @@ struct PeerWorld {
   Nonce proof = {};  // EngineWords::proof of this engine
   LinkTerms terms;
   Messages::To messages;
+  std::pmr::memory_resource* memory;  // for lists of requests
   const std::vector<Poller*>& pollers;
   // From now on pollers call the link of this peer so; nullptr: nobody's any more.
   std::function<void(uint64_t tag, Peer* peer)> name;
@@ -143,7 +144,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
           records(rings.engine),
           keys(link, records, world.messages.regions),
           directory(link, records, world.named_regions, peer),
-          mover(rings, keys, messages, number) {}
+          mover(rings, keys, messages, number, world.memory) {}
     const LinkId id;
     Link link;
     Rings rings;
@@ -226,7 +227,8 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   std::vector<std::shared_ptr<PeerRequest>> handed_;  // that no thread has taken yet
   bool missed_ = false;  // a thread wanted the lock, and did not get it
 
-  mutable Mutex lock_;  // guards what follows
+  mutable Mutex lock_;                               // guards what follows
+  std::vector<std::shared_ptr<PeerRequest>> taken_;  // of handed_, for a moment
   std::optional<LinkAddress> address_;
   std::optional<Nonce> proof_;  // that the peer has named when it dialed
   std::string name_;            // that it has told

@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -59,13 +60,17 @@ class EndListener {
 
 class PeerRequest {
  public:
+  // Its lists are made of this memory, which outlives it.
+  explicit PeerRequest(std::pmr::memory_resource* memory = std::pmr::get_default_resource())
+      : pieces(memory), regions(memory), remotes(memory), messages(memory) {}
+
   // Before it is submitted, and not after.
   Opcode opcode = Opcode::kRead;
-  std::vector<Piece> pieces;
-  std::unique_ptr<PieceSource> source;           // of those that follow; nullptr: there are none
-  std::vector<std::shared_ptr<Region>> regions;  // of the pieces
-  std::vector<std::shared_ptr<Remote>> remotes;
-  std::vector<Message> messages;  // for the peer, when all pieces have been moved
+  std::pmr::vector<Piece> pieces;
+  std::unique_ptr<PieceSource> source;  // of those that follow; nullptr: there are none
+  std::pmr::vector<std::shared_ptr<Region>> regions;  // of the pieces
+  std::pmr::vector<std::shared_ptr<Remote>> remotes;
+  std::pmr::vector<Message> messages;  // for the peer, when all pieces have been moved
   std::shared_ptr<std::vector<NamedRegion>> listing;  // it asks for the peer's; with nothing else
   uint64_t submitted_ns = 0;
   // This one lives longer than the request is open.
@@ -137,7 +142,7 @@ class PeerRequest {
   // or if they are many: what comes behind them on that rail would wait.
   std::optional<size_t> only_rail() const;
   // Its messages are on their way. It ends with the last, when it has been moved.
-  std::vector<Message> begin_telling() {
+  std::pmr::vector<Message> begin_telling() {
     messages_open_ = messages.size();
     return std::move(messages);
   }

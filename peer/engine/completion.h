@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory_resource>
 #include <mutex>
 #include <optional>
 
@@ -39,8 +40,13 @@ class Completions final : public EndListener {
   static constexpr size_t kMostStale = 1024;
 
   // `wake` is called when there is a callback to run; `is_open`: whether a handle is not taken yet.
-  Completions(ReadyFd& ready, std::function<void()> wake, std::function<bool(uint64_t)> is_open)
-      : ready_(ready), wake_(std::move(wake)), is_open_(std::move(is_open)) {}
+  Completions(ReadyFd& ready, std::pmr::memory_resource* memory, std::function<void()> wake,
+              std::function<bool(uint64_t)> is_open)
+      : ready_(ready),
+        wake_(std::move(wake)),
+        is_open_(std::move(is_open)),
+        to_fetch_(memory),
+        to_call_(memory) {}
 
   void on_end(uint64_t handle, bool calls_back) override {
     {
@@ -66,7 +72,8 @@ class Completions final : public EndListener {
 
  private:
   struct List {
-    std::deque<uint64_t> handles;  // the first to end first
+    explicit List(std::pmr::memory_resource* memory) : handles(memory) {}
+    std::pmr::deque<uint64_t> handles;  // the first to end first
     size_t prune_at = kMostStale;
   };
 

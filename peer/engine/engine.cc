@@ -65,7 +65,7 @@ class Engine::Owner final : public EngineOwner {
 Engine::Engine(const EngineOptions& options)
     : options_(options),
       completions_(
-          ready_,
+          ready_, &memory_,
           [this] {
             if (service_ != nullptr) service_->wake();
           },
@@ -152,9 +152,9 @@ void Engine::make_world() {
   const auto came = [this](uint64_t peer) { arrivals_.put(peer); };
   const Messages::To messages = {regions_, expectations_, notices_, tagged_, letter};
   const std::string own = options_.name.empty() ? own_name().data() : options_.name;
-  world_ = std::make_unique<PeerWorld>(
-      PeerWorld{*devices_, device_index_, id_, nonce_of(listener_->address()), options_.terms,
-                messages, poller_list_, name, attend, came, named_regions_, own, address()});
+  world_ = std::make_unique<PeerWorld>(PeerWorld{
+      *devices_, device_index_, id_, nonce_of(listener_->address()), options_.terms, messages,
+      &memory_, poller_list_, name, attend, came, named_regions_, own, address()});
 }
 
 // All NICs are one device.

@@ -18,6 +18,7 @@
 #include "peer/engine/arrivals.h"
 #include "peer/engine/completion.h"
 #include "peer/engine/discovery.h"
+#include "peer/engine/request_memory.h"
 #include "peer/engine/service.h"
 #include "peer/engine/sources.h"
 #include "peer/engine/status_port.h"
@@ -159,7 +160,7 @@ class Engine final : private ServiceHost {
   Result<uint64_t> submit_from(Source source, std::shared_ptr<Peer> peer,
                                std::shared_ptr<PeerRequest> request, const Extra& extra);
   Result<void> hold_regions(const Plan& plan, PeerRequest* request) const;
-  std::shared_ptr<PeerRequest> new_request(const Terms& terms) const;
+  std::shared_ptr<PeerRequest> new_request(const Terms& terms);
   Result<uint64_t> keep(const Submitted& submitted);
   void watch(const Submitted& submitted);
   Result<uint64_t> hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request,
@@ -211,6 +212,7 @@ class Engine final : private ServiceHost {
   std::unique_ptr<DiscoveryPort> discovery_;  // nullptr: it is not discoverable
   std::unique_ptr<StatusPort> status_port_;   // nullptr: the system has none
 
+  RequestMemory memory_;  // before the tables, and all that has requests
   // Before the tables: a peer that ends with them takes its name back.
   std::mutex mutex_;
   std::unordered_map<uint64_t, std::weak_ptr<Peer>> by_tag_;

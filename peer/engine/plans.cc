@@ -82,7 +82,7 @@ Result<uint64_t> Engine::submit(uint64_t peer_handle, Opcode opcode,
   if (auto right = check_count(assignments.size()); !right) return fail(right.error());
   auto request = new_request(extra.terms);
   request->opcode = opcode;
-  Resolver resolver(regions_, remotes_, peer_handle, right_for(opcode));
+  Resolver resolver(regions_, remotes_, &memory_, peer_handle, right_for(opcode));
   return submit_from(AssignmentSource(assignments, std::move(resolver), spare_), std::move(*peer),
                      std::move(request), extra);
 }
@@ -91,7 +91,7 @@ Result<uint64_t> Engine::prepare(uint64_t peer, std::span<const Assignment> assi
   if (const auto known = known_peer(peer); !known) return fail(known.error());
   if (auto right = check_count(assignments.size()); !right) return fail(right.error());
   auto plan = std::make_shared<Plan>();
-  Resolver resolver(regions_, remotes_, peer, 0);
+  Resolver resolver(regions_, remotes_, &memory_, peer, 0);
   plan->pieces.reserve(assignments.size());
   for (size_t i = 0; i < assignments.size(); ++i) {
     const auto piece = resolver.resolve(assignments[i], i);
@@ -161,7 +161,7 @@ Result<uint64_t> Engine::start_pages(uint64_t peer_handle, Opcode opcode, const 
   if (auto right = check_count(pages.local_pages.size()); !right) return fail(right.error());
   auto request = new_request(extra.terms);
   request->opcode = opcode;
-  Resolver resolver(regions_, remotes_, peer_handle, right_for(opcode));
+  Resolver resolver(regions_, remotes_, &memory_, peer_handle, right_for(opcode));
   const auto origin = resolver.resolve({pages.local, pages.remote, 0, 0, 0}, 0);
   if (!origin) return fail(origin.error());
   auto inside = check_pages("local", pages.local_pages, pages.local_offset, pages.local_stride,

@@ -14,8 +14,8 @@ constexpr uint64_t kBytesPerNs = 2, kMostMovedNs = 100'000;
 
 }  // namespace
 
-std::shared_ptr<PeerRequest> Engine::new_request(const Terms& terms) const {
-  auto request = std::make_shared<PeerRequest>();
+std::shared_ptr<PeerRequest> Engine::new_request(const Terms& terms) {
+  auto request = memory_.make<PeerRequest>(&memory_);
   request->submitted_ns = steady_now_ns();
   const uint64_t limit =
       terms.deadline_ns != 0 ? terms.deadline_ns : seconds_to_ns(options_.default_deadline);
@@ -25,7 +25,7 @@ std::shared_ptr<PeerRequest> Engine::new_request(const Terms& terms) const {
 
 Result<uint64_t> Engine::keep(const Submitted& submitted) {
   if (closing_) return fail(Status::kInvalid, "%s", kClosing);
-  const uint64_t handle = requests_.add(std::make_shared<Submitted>(submitted));
+  const uint64_t handle = requests_.add(memory_.make<Submitted>(submitted));
   if (handle == 0) return fail(Status::kNoMemory, "too many requests were not waited for");
   const Completion& completion = submitted.completion;
   if (completion.by == Completion::By::kTest) return handle;

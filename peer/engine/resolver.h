@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <memory_resource>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ struct Named {
 template <typename Object>
 class NamedObjects {
  public:
+  explicit NamedObjects(std::pmr::memory_resource* memory) : all_(memory) {}
+
   static constexpr size_t kScanned = 16;  // more than these have an index
 
   Object* find(uint64_t handle) const {
@@ -45,19 +48,25 @@ class NamedObjects {
     if (all_.size() <= kScanned) return;
     for (size_t i = places_.size(); i < all_.size(); ++i) places_[all_[i].handle] = i;
   }
-  const std::vector<Named<Object>>& all() const { return all_; }
+  const std::pmr::vector<Named<Object>>& all() const { return all_; }
 
  private:
-  std::vector<Named<Object>> all_;
+  std::pmr::vector<Named<Object>> all_;
   std::unordered_map<uint64_t, size_t> places_;  // of all, or of none
 };
 
 class Resolver {
  public:
-  // `rights`: kRemoteRead, kRemoteWrite or 0, which all remote regions must give. The tables
-  // outlive this.
-  Resolver(const Regions& regions, const RemoteTable& remotes, uint64_t peer, uint8_t rights)
-      : regions_(regions), remotes_(remotes), peer_(peer), rights_(rights) {}
+  // `rights`: kRemoteRead, kRemoteWrite or 0, which all remote regions must give. The tables and
+  // the memory outlive this.
+  Resolver(const Regions& regions, const RemoteTable& remotes, std::pmr::memory_resource* memory,
+           uint64_t peer, uint8_t rights)
+      : regions_(regions),
+        remotes_(remotes),
+        peer_(peer),
+        rights_(rights),
+        locals_(memory),
+        named_remotes_(memory) {}
 
   // `index` is for the error.
   Result<Piece> resolve(const Assignment& assignment, size_t index) {
@@ -73,8 +82,8 @@ class Resolver {
     return Piece{local_->memory.address + assignment.local_offset, &local_->memory, remote_,
                  assignment.remote_offset, assignment.bytes};
   }
-  const std::vector<Named<Region>>& locals() const { return locals_.all(); }
-  const std::vector<Named<Remote>>& remotes() const { return named_remotes_.all(); }
+  const std::pmr::vector<Named<Region>>& locals() const { return locals_.all(); }
+  const std::pmr::vector<Named<Remote>>& remotes() const { return named_remotes_.all(); }
   uint8_t common_rights() const { return common_rights_; }  // of all remote regions
 
  private:

@@ -138,7 +138,8 @@ TEST(Completions, HandlesThatWereTakenDoNotAddUp) {
   constexpr uint64_t kOpen = 5;
   ReadyFd ready;
   Completions completions(
-      ready, [] {}, [](uint64_t handle) { return handle == kOpen; });
+      ready, std::pmr::get_default_resource(), [] {},
+      [](uint64_t handle) { return handle == kOpen; });
   for (uint64_t handle = 1; handle < 10 * Completions::kMostStale; ++handle) {
     completions.on_end(handle, false);
   }

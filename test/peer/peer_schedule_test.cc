@@ -237,7 +237,7 @@ class World {
   }
 
   void tell(Op& op) {
-    std::vector<Message>& messages = op.request->messages;
+    auto& messages = op.request->messages;
     if (op.tells == Tells::kImmediate) {
       messages.push_back(Message::of(MessageKind::kImmediate, op.number));
     } else if (op.tells == Tells::kNotice) {

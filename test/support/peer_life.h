@@ -30,6 +30,7 @@ class PeerEnd {
                engine_id(id),
                {},
                messages.to,
+               std::pmr::get_default_resource(),
                pollers_,
                [](uint64_t, Peer*) {},
                [](std::shared_ptr<Peer>) {},
