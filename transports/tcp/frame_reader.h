@@ -101,6 +101,7 @@ class FrameReader {
   bool open_end_of_read();
   Read* find_read();
   bool place_staged();
+  void copy_staged(size_t bytes);
   bool complete(std::span<Done> done, size_t* count);
   bool complete_write(std::span<Done> done, size_t* count);
   void complete_answer(std::span<Done> done, size_t* count);
