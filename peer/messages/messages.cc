@@ -25,7 +25,7 @@ void Messages::follow(const std::shared_ptr<PeerRequest>& request, Rings& rings,
                       uint64_t now_ns) {
   MessageSender& to = sender_of(request->messages.front().kind);
   on_each(rings, [&](MessageSender& one, Ring& ring) {
-    if (&one == &to && to.follow(ring, request, rail))
+    if (&one == &to && to.follow(ring, request, rail, now_ns))
       look_ns_ = std::min({look_ns_, request->due_ns(), now_ns + kLateLookNs});
   });
 }

@@ -64,7 +64,9 @@ bool MessageSender::put(Ring& ring, Entry& entry, uint64_t number, size_t rail) 
   return true;
 }
 
-bool MessageSender::follow(Ring& ring, const std::shared_ptr<PeerRequest>& request, size_t rail) {
+bool MessageSender::follow(Ring& ring, const std::shared_ptr<PeerRequest>& request, size_t rail,
+                           uint64_t now_ns) {
+  end_taken(ring, now_ns);  // before another has its slots
   if (in_ring_ < messages_.size()) return false;
   Entry entry{std::move(request->messages.front()), request, {}, true};
   if (!put(ring, entry, first_ + in_ring_, rail)) {

@@ -43,7 +43,8 @@ class MessageSender {
   }
   // Writes it at once, on this rail, behind the bytes of its request. False: it is not its turn, or
   // there is no room.
-  bool follow(Ring& ring, const std::shared_ptr<PeerRequest>& request, size_t rail);
+  bool follow(Ring& ring, const std::shared_ptr<PeerRequest>& request, size_t rail,
+              uint64_t now_ns);
   // The next link has empty rings.
   void on_new_link() {
     in_ring_ = 0;
