@@ -185,7 +185,7 @@ void Peer::move_link() {
   if (to.link.status() != Status::kOk) return end_with_link();
   const uint64_t now_ns = world_.devices.clock().now_ns();
   if (leaves() && is_farewell_over(now_ns)) return end(gone_);
-  go_on_with_returned();
+  (void)go_on_with_returned();
   if (!to.mover.in_time(now_ns)) return give_link_up();
   if (to.link.status() != Status::kOk) return end_with_link();
   to.mover.move(now_ns);
@@ -194,6 +194,10 @@ void Peer::move_link() {
   to.directory.move(now_ns);
   messages_.expire(now_ns);
   messages_.move(to.rings, now_ns);
+  if (go_on_with_returned()) {
+    to.mover.move(now_ns);
+    messages_.move(to.rings, now_ns);
+  }
   to.records.move();
   to.rings.move();
   to.link.post_more();
@@ -255,10 +259,12 @@ Status Peer::on_both_fenced(const RailLife& life) {
 }
 
 // Their messages did not reach the peer behind their pieces. Those whose pieces still move are told
-// when these have been moved.
-void Peer::go_on_with_returned() {
-  for (auto& request : messages_.take_returned()) {
-    if (!request->moved()) continue;
+// when these have been moved. False: there are none.
+bool Peer::go_on_with_returned() {
+  auto returned = messages_.take_returned();
+  for (auto& request : returned) {
+    if (!request->moved() || request->tells() || request->done()) continue;
+    if (leaves()) request->give_up(gone_);
     if (request->is_lost() && !request->given_up()) {
       request->restart();
       waiting_.push_back(std::move(request));
@@ -266,8 +272,10 @@ void Peer::go_on_with_returned() {
       messages_.after(request, world_.devices.clock().now_ns());
     }
   }
-  if (connection_ == nullptr) return;
-  for (auto& request : std::exchange(waiting_, {})) begin(std::move(request));
+  if (connection_ != nullptr) {
+    for (auto& request : std::exchange(waiting_, {})) begin(std::move(request));
+  }
+  return !returned.empty();
 }
 
 }  // namespace slime

@@ -196,7 +196,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   void begin(std::shared_ptr<PeerRequest> request);
   Requests open_requests() const;
   void release_barriers(uint64_t now_ns);
-  void go_on_with_returned();
+  bool go_on_with_returned();
   void move_link();
   Status take_records();
   Status take_record(const Record& record);

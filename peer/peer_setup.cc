@@ -172,7 +172,7 @@ void Peer::drop_connection() {
       waiting_.push_back(std::move(request));
     }
   }
-  go_on_with_returned();
+  (void)go_on_with_returned();
 }
 
 void Peer::step_connector() {

@@ -100,7 +100,8 @@ void MessageSender::settle(uint64_t next) {
 void MessageSender::take_lost_back(Ring& ring, const Ring::State& peer) {
   for (size_t i = 0; i < in_ring_; ++i) {
     Entry& entry = messages_[i];
-    const bool got = ring.has_got(entry.record, peer) || first_ + i < taken_before_.value_or(0);
+    entry.got = entry.got || ring.has_got(entry.record, peer);
+    const bool got = entry.got || first_ + i < taken_before_.value_or(0);
     if (!entry.follows || !ring.is_lost(entry.record) || got) continue;
     ring.change_lost(entry.record, static_cast<uint16_t>(MessageKind::kNothing));
     if (entry.request != nullptr) give_back(entry);

@@ -48,6 +48,7 @@ class MessageSender {
   // The next link has empty rings.
   void on_new_link() {
     in_ring_ = 0;
+    for (Entry& entry : messages_) entry.got = false;
     taken_before_.reset();
   }
   // The peer has taken those with lower numbers, on the links before this one.
@@ -57,7 +58,8 @@ class MessageSender {
   bool has_got(const PeerRequest& request, const Ring& ring, const Ring::State& peer) const {
     const auto end = messages_.begin() + static_cast<ptrdiff_t>(in_ring_);
     return std::any_of(messages_.begin(), end, [&](const Entry& entry) {
-      return entry.follows && entry.request.get() == &request && ring.has_got(entry.record, peer);
+      return entry.follows && entry.request.get() == &request &&
+             (entry.got || ring.has_got(entry.record, peer));
     });
   }
   // Then the ring has those back that are lost.
@@ -87,6 +89,7 @@ class MessageSender {
     std::shared_ptr<PeerRequest> request;  // nullptr: given up, or of the engine
     Ring::Numbers record = {};             // of this link, if it is in its ring
     bool follows = false;
+    bool got = false;  // by the peer, over this link; an older report of it may come later
 
     bool given_up() const { return request == nullptr && message.kind == MessageKind::kNothing; }
   };

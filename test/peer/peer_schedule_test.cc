@@ -155,6 +155,7 @@ class World {
     settle_those_done();
     if (deregisters_ && life.below(1000) < 3) register_again(life.below(2), 1);
     const bool misfortune = life.pass();
+    if (!life.up()) expect_no_misunderstanding();
     excused_ = excused_ || !life.up();
     if (misfortune) {
       if (life.chance(15)) remove(life.below(2));
@@ -163,6 +164,13 @@ class World {
       life.make_link();
     }
     if (life.network.now_ns() > kDeadlineNs) violation_ = "a request hangs";
+  }
+
+  void expect_no_misunderstanding() {
+    for (size_t side = 0; side < 2; ++side) {
+      const std::string why = life.end(side).peer().report().gone_because;
+      if (why.find("the same version") != std::string::npos) violation_ = why;
+    }
   }
 
   void remove(size_t side) {
