@@ -3,7 +3,10 @@
 namespace slime {
 namespace {
 
-constexpr double kMemoryNs = 100e6;                    // sum of the times that make up the rate
+constexpr double kMemoryNs = 100e6;  // sum of the times that make up the rate
+// The same when a measurement shows a rate so many times higher. A rail that gets few stripes, as
+// it was slow for a moment, would else take many measurements to get its share again.
+constexpr double kRecoveryNs = 24e6, kRecovers = 2;
 constexpr double kDeeper = 2, kShallower = 31.0 / 32;  // steps of the window's depth
 constexpr double kLatencyDrift = 1.0 / 16;  // share of the difference by which the latency rises
 constexpr uint64_t kStaleNs = 100'000'000;  // after this, a single work may raise the rate
@@ -52,12 +55,18 @@ void RailRate::take_latency(double ns) {
 // The rate is the quotient of two sums, not a mean of quotients: completions come in bunches, and
 // the quotient of a single measurement may be several times too high or too low.
 void RailRate::take_rate(double bytes, double ns) {
+  ns = std::max(ns, 1.0);
+  if (bytes * sum_ns_ > kRecovers * ns * sum_bytes_) forget_beyond(kRecoveryNs);
   sum_bytes_ += bytes;
-  sum_ns_ += std::max(ns, 1.0);
+  sum_ns_ += ns;
   set_rate(sum_ns_ / sum_bytes_);
-  const double keep = std::min(1.0, kMemoryNs / sum_ns_);
-  sum_bytes_ *= keep;
-  sum_ns_ *= keep;
+  forget_beyond(kMemoryNs);
+}
+
+void RailRate::forget_beyond(double ns) {
+  if (sum_ns_ <= ns) return;
+  sum_bytes_ *= ns / sum_ns_;
+  sum_ns_ = ns;
 }
 
 void RailRate::set_rate(double ns_per_byte) {

@@ -80,6 +80,7 @@ class RailRate {
  private:
   void take_latency(double ns);
   void take_rate(double bytes, double ns);
+  void forget_beyond(double ns);
   void set_rate(double ns_per_byte);
 
   bool timed_ = false;

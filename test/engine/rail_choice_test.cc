@@ -176,6 +176,16 @@ TEST(RailRate, FollowsChangesBothWays) {
   EXPECT_LT(now_ns - recovered_ns, 500'000'000u);
 }
 
+// As a rail that has just returned: its first bytes take long. It gets few stripes from then on.
+TEST(RailRate, RisesWithFewMeasurementsAfterASlowMoment) {
+  RailRate rate(400);
+  uint64_t now_ns = 0;
+  load(rate, &now_ns, 256 << 10, 1, 2000);
+  EXPECT_GT(rate.ns_per_byte(), 1000);
+  load(rate, &now_ns, 256 << 10, 5, 20);
+  EXPECT_LT(rate.ns_per_byte(), 60);
+}
+
 TEST(RailRate, FallsWhileNothingCompletes) {
   RailRate rate(10'000);
   uint64_t now_ns = 1;
