@@ -15,7 +15,7 @@ namespace {
 
 using test::heap_allocations;
 
-constexpr size_t kPiece = 4096, kPieces = 64, kBatch = 100, kBatches = 5;
+constexpr size_t kPiece = 4096, kPieces = 64, kBatch = 40, kBatches = 5;
 
 class Allocation : public testing::Test {
  protected:
