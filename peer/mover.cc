@@ -77,7 +77,7 @@ void Mover::fence_rails(PeerRequest& request) {
   }
 }
 
-// Also one that was given up with its message: then the first error stays.
+// Also a request that was given up with its message; the first error stays.
 void Mover::give_up(PeerRequest& request, Error why) {
   request.give_up(std::move(why));
   for (const auto& transfer : transfers_) {

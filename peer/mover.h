@@ -59,9 +59,10 @@ class Mover {
   // Begins what can begin, and ends requests that have a result. Call it after Link::progress().
   void move(uint64_t now_ns);
   bool idle() const { return waiting_.empty() && moving_.empty(); }
-  // A rail is about to hand back what it has lost. It is not moved again where the request is given
-  // up, or the peer has taken the message that follows. Where got(request) is true it has come,
-  // too, unless it was refused: then the peer refuses the message as well.
+  // Before a dead rail hands back its works. Stripes are not sent again where their request is
+  // given up, or the peer has taken the message behind them, or got(request): it has that message,
+  // and has not taken it yet. Then they have come, or were refused, and the peer refuses the
+  // message too.
   template <typename Got>
   void note_arrived(Got got) {
     for (const auto& transfer : transfers_) {

@@ -194,7 +194,7 @@ void Peer::move_link() {
   to.directory.move(now_ns);
   messages_.expire(now_ns);
   messages_.move(to.rings, now_ns);
-  if (go_on_with_returned()) {
+  while (go_on_with_returned()) {  // each round needs one that was refused
     to.mover.move(now_ns);
     messages_.move(to.rings, now_ns);
   }
@@ -258,8 +258,9 @@ Status Peer::on_both_fenced(const RailLife& life) {
   return Status::kOk;
 }
 
-// Their messages did not reach the peer behind their pieces. Those whose pieces still move are told
-// when these have been moved. False: there are none.
+// Requests whose message did not reach the peer behind their pieces: those that were lost begin
+// again, others tell the peer now. One whose pieces still move tells it at their end. False: there
+// were none.
 bool Peer::go_on_with_returned() {
   auto returned = messages_.take_returned();
   for (auto& request : returned) {

@@ -1,9 +1,14 @@
 // What a program has asked an engine to do: to move pieces of memory to or from one peer, and to
 // tell the peer of that.
 //
-// States: queued, until the peer's link takes it; moving; telling, until the peer has its messages;
-// done, with a result that does not change any more. A message that follows its pieces on their
-// rail is told while they move. Threads: the parts say whose they are.
+// States: queued, until the peer's link takes it; moving, until its pieces have been moved;
+// telling, until the peer has its messages; done, with a result that does not change any more. A
+// message that follows its pieces on their rail is told while they move. Then there are two more,
+// beside these:
+//   lost      pieces were lost, but the peer may have the message behind them, and then has them.
+//             Either it is followed, or its message comes back and it is queued again (restart())
+//   followed  the peer has taken that message, so no piece is moved again
+// Threads: the parts say whose they are.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +75,8 @@ class PeerRequest {
   std::unique_ptr<PieceSource> source;  // of those that follow; nullptr: there are none
   std::pmr::vector<std::shared_ptr<Region>> regions;  // of the pieces
   std::pmr::vector<std::shared_ptr<Remote>> remotes;
-  std::pmr::vector<Message> messages;  // for the peer, when all pieces have been moved
+  std::pmr::vector<Message>
+      messages;  // for the peer, when all pieces have been moved, or behind them
   std::shared_ptr<std::vector<NamedRegion>> listing;  // it asks for the peer's; with nothing else
   uint64_t submitted_ns = 0;
   // This one lives longer than the request is open.
@@ -130,7 +136,8 @@ class PeerRequest {
     changed_.notify_all();
     if (listener_ != nullptr) listener_->on_end(handle_, calls_back_);
   }
-  // All pieces have been moved, or it is given up and none moves any more.
+  // All pieces have been moved, or it is given up and none moves any more. One that is lost keeps
+  // its regions: it may be moved again.
   void set_moved() {
     moved_ = true;
     if (lost_) return;

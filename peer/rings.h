@@ -1,8 +1,8 @@
 // The rings of a link between engines. Each end takes the records of one without regard to the
 // others. When a rail dies, each end tells the other what it has of all of them.
 //
-// Memory of the link: the rings, then two reports for each rail; the life of an odd epoch has
-// another one than that of an even epoch.
+// Memory of the link: the rings, then two reports for each rail, of its odd and its even lives: so
+// none is written over that of the life before.
 #pragma once
 
 #include <algorithm>
@@ -51,14 +51,14 @@ struct Rings {
   void count_again() {
     for (Ring* ring : all()) ring->count_again();
   }
-  // This end has fenced that life: what it has.
+  // This end has fenced that life: writes what it has of each ring.
   OutboxPiece report(const RailLife& life) {
     Report report{life.rail, life.epoch, {}};
     std::ranges::transform(all(), report.states.begin(), [](const Ring* r) { return r->state(); });
     std::memcpy(link.memory().outbox() + place_of(life), &report, sizeof report);
     return {place_of(life), sizeof report};
   }
-  // Both ends have: what the peer has. An error has failed the link.
+  // Both ends have fenced it: what the peer has. An error has failed the link.
   Result<States> peer_report(const RailLife& life) {
     Report report;
     std::memcpy(&report, link.memory().inbox() + place_of(life), sizeof report);

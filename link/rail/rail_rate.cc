@@ -4,8 +4,9 @@ namespace slime {
 namespace {
 
 constexpr double kMemoryNs = 100e6;  // sum of the times that make up the rate
-// The same when a measurement shows a rate so many times higher. A rail that gets few stripes, as
-// it was slow for a moment, would else take many measurements to get its share again.
+// The same of earlier ones, when a measurement shows more than kRecovers times the rate. Otherwise
+// a rail that was slow for a moment, and so gets few stripes, would need many measurements to get
+// its share again (docs/performance.md).
 constexpr double kRecoveryNs = 24e6, kRecovers = 2;
 constexpr double kDeeper = 2, kShallower = 31.0 / 32;  // steps of the window's depth
 constexpr double kLatencyDrift = 1.0 / 16;  // share of the difference by which the latency rises

@@ -66,8 +66,8 @@ class Messages {
   // another era than that of the link before, the peer does not know what came before.
   void on_new_link(uint64_t number, uint32_t era, uint64_t now_ns);
   uint32_t era() const { return era_; }
-  // How many of each ring have been taken, and refused, on all links: each end says that of a new
-  // one.
+  // How many messages of each ring this end has taken or refused, over all links. Each end says so
+  // first of all over a new one.
   using Numbers = std::array<uint64_t, 3>;
   Numbers taken() const { return {events_from_.next(), notices_from_.next(), tagged_from_.next()}; }
   void settle(const Numbers& taken_there);
@@ -89,6 +89,7 @@ class Messages {
   void forget_peer(uint64_t now_ns);
   void add_open(Requests* to) const {
     for (const MessageSender* from : {&events_, &notices_, &tagged_}) from->add_open(to);
+    to->insert(to->end(), returned_.begin(), returned_.end());
   }
   // No request waits for the peer.
   bool idle() const {
@@ -121,7 +122,7 @@ class Messages {
   MessageSender events_, notices_, tagged_;
   MessageReceiver events_from_, notices_from_, tagged_from_;
   LetterReader letters_;
-  Requests returned_;
+  Requests returned_;              // lost ones, which begin again
   uint64_t link_ = 0;              // the number of the newest
   uint32_t era_ = 0;               // of its other end; 0: no link yet
   uint64_t look_ns_ = UINT64_MAX;  // when expire() looks at all of them
@@ -150,6 +151,7 @@ Status Messages::receive(Rings& rings, uint64_t peer, Submit submit) {
   status = notices_from_.receive(rings.link, rings.notices, checked(notice));
   letters_.drop_before(notices_from_.next());
   if (status != Status::kOk) return status;
+  // Sends have no pieces, so none follows bytes.
   return tagged_from_.receive(rings.link, rings.tagged, tagged);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 
 #include "base/check.h"
@@ -38,7 +39,7 @@ void MessageSender::move(Ring& ring, uint64_t now_ns) {
   end_taken(ring, now_ns);
   for (; in_ring_ < messages_.size(); ++in_ring_) {
     Entry& entry = messages_[in_ring_];
-    if (entry.follows && entry.request != nullptr && !taken_before_) break;
+    if (entry.is_following() && !taken_before_) break;
     if (!put(ring, entry, first_ + in_ring_, kNoRail)) break;
     written_ = std::max(written_, in_ring_ + 1);
   }
@@ -52,7 +53,7 @@ bool MessageSender::put(Ring& ring, Entry& entry, uint64_t number, size_t rail) 
   WrittenRegion written;
   std::span<const std::byte> before;
   auto kind = static_cast<uint16_t>(message.kind);
-  if (entry.follows && entry.request != nullptr) {
+  if (entry.is_following()) {
     const RegionAddress& region = entry.request->remotes.front()->address;
     written = {region.region, region.nonce};
     before = bytes_of(written);
@@ -73,7 +74,7 @@ bool MessageSender::follow(Ring& ring, const std::shared_ptr<PeerRequest>& reque
     request->messages.front() = std::move(entry.message);
     return false;
   }
-  (void)request->begin_telling();
+  (void)request->begin_telling();  // the entry has its only message
   messages_.push_back(std::move(entry));
   written_ = std::max(written_, ++in_ring_);
   ++open_;
@@ -87,13 +88,12 @@ void MessageSender::give_back(Entry& entry) {
   entry.follows = false;
 }
 
-// Those that it has taken come again, and it says so, or refuses them again.
 void MessageSender::settle(uint64_t next) {
   if (taken_before_) return;
   taken_before_ = next;
   for (size_t i = 0; i < written_; ++i) {
     Entry& entry = messages_[i];
-    if (entry.follows && entry.request != nullptr && first_ + i >= next) give_back(entry);
+    if (entry.is_following() && first_ + i >= next) give_back(entry);
   }
 }
 
@@ -180,12 +180,15 @@ void MessageSender::give_up(Entry& entry, uint64_t now_ns, const Error* why) {
   end(entry, now_ns);
 }
 
+// Those that were returned and move still are the mover's.
 void MessageSender::add_open(Requests* to) const {
   const auto add = [to](const Entry& entry) {
     if (entry.request != nullptr && entry.request->moved()) to->push_back(entry.request);
   };
   std::ranges::for_each(messages_, add);
   std::ranges::for_each(fetching_, add);
+  const auto moved = [](const auto& request) { return request->moved(); };
+  std::ranges::copy_if(returned_, std::back_inserter(*to), moved);
 }
 
 uint64_t MessageSender::give_up(uint64_t now_ns, const Error* why) {

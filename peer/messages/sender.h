@@ -5,10 +5,9 @@
 //   waiting   it has no number yet. Given up, it is gone
 //   written   it has a number, and lies in the ring of this link, or will in that of the next.
 //             Given up, its number stays, for a message of kind kNothing
-//   following written behind the bytes of its request, which are not confirmed yet. Refused, or
-//   lost
-//             before the peer got it, it goes back to its request, and its number stays. On the
-//             next link it waits until the peer has said what it has taken
+//   following written behind the bytes of its request, which are not confirmed yet. If it is
+//             refused, or lost before the peer got it, it goes back to its request; its number
+//             stays. On the next link it is written after the peer has said what it has taken
 //   fetching  a letter that is taken, and that the peer has not read yet (MessageKind::kFetched)
 //   ended     the peer has taken or refused it, and does not read it any more
 // The peer counts numbers, so a written one that comes again over a new link is seen there.
@@ -51,20 +50,22 @@ class MessageSender {
     for (Entry& entry : messages_) entry.got = false;
     taken_before_.reset();
   }
-  // The peer has taken those with lower numbers, on the links before this one.
+  // The peer has taken those with lower numbers, over the links before this one. They are written
+  // again, and it confirms or refuses them again by their numbers. The others did not reach it.
   void settle(uint64_t next);
   // Both ends have fenced a rail, and this is what the peer has: a message that follows the bytes
   // of this request?
   bool has_got(const PeerRequest& request, const Ring& ring, const Ring::State& peer) const {
     const auto end = messages_.begin() + static_cast<ptrdiff_t>(in_ring_);
     return std::any_of(messages_.begin(), end, [&](const Entry& entry) {
-      return entry.follows && entry.request.get() == &request &&
+      return entry.is_following() && entry.request.get() == &request &&
              (entry.got || ring.has_got(entry.record, peer));
     });
   }
-  // Then the ring has those back that are lost.
+  // After that the ring has its lost records again. A following message that the peer has not got
+  // goes back to its request, and its record becomes one of kind kNothing.
   void take_lost_back(Ring& ring, const Ring::State& peer);
-  // What has gone back to its request. It is not moving any more, or the mover tells when it is.
+  // Requests whose message went back to them.
   Requests take_returned() { return std::exchange(returned_, {}); }
   void end_taken(Ring& ring, uint64_t now_ns);  // what the peer has taken
   // Ends that, and writes what there is room for.
@@ -88,9 +89,10 @@ class MessageSender {
     Message message;
     std::shared_ptr<PeerRequest> request;  // nullptr: given up, or of the engine
     Ring::Numbers record = {};             // of this link, if it is in its ring
-    bool follows = false;
+    bool follows = false;                  // its bytes, over some link
     bool got = false;  // by the peer, over this link; an older report of it may come later
 
+    bool is_following() const { return follows && request != nullptr; }
     bool given_up() const { return request == nullptr && message.kind == MessageKind::kNothing; }
   };
 
