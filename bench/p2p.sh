@@ -5,7 +5,8 @@
 # tbf shapes; rank 0 writes or reads memory of rank 1, N requests at once (1), for S seconds (2), and
 # the bytes are checked. A line per figure: the median of N rounds (3), the least and the most, the
 # aim. Progress goes to stderr. The rows:
-#   even      two links of 500 Mbit/s together, to the sum of what each gives alone: writes and reads,
+#   even      two links of 500 Mbit/s together, to the sum of what each gives alone (one of
+#             each rate is measured): writes and reads,
 #             in requests of 16 pieces of 1 MiB and of one piece of 16 MiB
 #   uneven    500 and 250 Mbit/s, to the same sum; 16 pieces of 1 MiB
 #   four      400, 200, 200 and 100 Mbit/s, to the same sum; 16 pieces of 1 MiB
@@ -33,7 +34,7 @@ export PYTHONDONTWRITEBYTECODE=1
 report=(python3 "$(dirname "$0")/p2p_report.py" "$work")
 missed=''
 say() { echo "p2p: [$SECONDS s] $*" >&2; }
-# Ends a row; the others go on.
+# Ends this row, which is a subshell; the others go on.
 failed() {
   echo "bench/p2p.sh: $1" >&2
   tail -n 5 "$work"/*.err >&2
@@ -82,20 +83,20 @@ row_even() { links even 1M 16 500 500 && links even 16M 1 500 500; }
 row_uneven() { links uneven 1M 16 500 250; }
 row_four() { links four 1M 16 400 200 200 100; }
 
-# load NAME: writes that go on, and are checked every 10 s
+# load NAME: writes that go on for 50 minutes, longer than the row, and are checked every 10 s
 load() {
   lab_perf "$1" 2 p2p --size "$(yes 16M | head -n 300 | paste -sd,)" --seconds 10 --concurrency 2
   load_name=$1
 }
-# load_failed: whether a rank has ended. Then a request has failed, and the load begins anew.
+# load_failed N: whether a rank has ended. Then a request has failed, and the load begins anew.
 load_failed() {
-  kill -0 "${rank_pids[0]}" && kill -0 "${rank_pids[1]}" && return 1
+  { kill -0 "${rank_pids[0]}" && kill -0 "${rank_pids[1]}"; } 2>/dev/null && return 1
   sleep 5 # for the other one to end
   kill "${rank_pids[@]}"
   lab_wait
   say "outages: the load ended with $?:"
   tail -n 40 "$work/$load_name".?.err >&2
-  load "outages.$n"
+  load "outages.$1"
 }
 received() { in_worker 1 cat /sys/class/net/eth1/statistics/rx_bytes; }
 event() { echo "outages $1 $EPOCHREALTIME" >>"$work/outages.events"; }
@@ -118,7 +119,7 @@ row_outages() {
     enough=$(($(received) + 10000000)) # a fifth of a second of its rate
     for _ in $(seq 150); do [ "$(received)" -ge $enough ] && break || sleep 0.1; done
     sleep 4
-    load_failed && failures=$((failures + 1))
+    load_failed $n && failures=$((failures + 1))
   done
   event down # the end
   kill "$sampler" "${rank_pids[@]}"

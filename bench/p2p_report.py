@@ -25,16 +25,16 @@ def each(options, name):
 
 def links(report, options):
     name = f"{options.name}.{options.op}.{options.size}"
-    alone = {rate: each(options, f"{name}.{rate}") for rate in set(options.rates)}
-    sums = [sum(rates) for rates in zip(*(alone[rate] for rate in options.rates))]
+    alone = {mbit: each(options, f"{name}.{mbit}") for mbit in set(options.rates)}
+    sums = [sum(got) for got in zip(*(alone[mbit] for mbit in options.rates))]
     what = f"{'+'.join(map(str, options.rates))} Mbit/s, {options.op}, {options.batch} x {options.size}: all / sum"
     report.line(options.name, what, networks_report.quotients(each(options, f"{name}.all"), sums), AIMS[options.name])
-    for rate in sorted(alone, reverse=True):
-        report.line(options.name, f"  {rate} Mbit/s alone, share of the rate", [got / rate for got in alone[rate]], None)
+    for mbit in sorted(alone, reverse=True):
+        report.line(options.name, f"  {mbit} Mbit/s alone, share of the rate", [got / mbit for got in alone[mbit]], None)
 
 
 def seconds_of(samples, begin, end):
-    """What both links carried in each whole second between."""
+    """Bytes a second over both links, of each whole second from begin to end."""
     return [sum(outages_report.rate(samples, begin + n, 1, device) for device in (1, 2)) for n in range(int(end - begin))]
 
 
@@ -58,12 +58,13 @@ def outages(report, options):
 def restarts(report, options):
     before, during, after = (each(options, f"restarts.{when}") for when in ("before", "during", "after"))
     alone = [(a + b) / 2 for a, b in zip(before, after)]
-    ends = [line.split(maxsplit=3) for line in open(os.path.join(options.work, "restarts.ends"))]
+    with open(os.path.join(options.work, "restarts.ends")) as lines:
+        ends = [line.split(maxsplit=3) for line in lines]
     report.line("restarts", "steady writes among pairs that die / alone", networks_report.quotients(during, alone), 0.95)
     report.line("restarts", "  Mbit/s alone", alone, None)
     wrong = sum(int(e[0]) != 3 for e in ends)
     report.line("restarts", f"  of {len(ends)} other ranks, those that did not end with an error", [wrong], 0, "<=")
-    report.line("restarts", "  seconds from a kill to the end of the other rank", [float(e[2]) - float(e[1]) for e in ends], 10, "<=")
+    report.line("restarts", "  seconds from a kill to the end of the other rank, 7 of waiting for the dead one included", [float(e[2]) - float(e[1]) for e in ends], 10, "<=")
     report.content["ends"] = sorted({e[3].strip() for e in ends if len(e) > 3})
 
 
@@ -75,20 +76,21 @@ def begin(report, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("work")
-    actions = parser.add_subparsers(dest="action", required=True)
-    beginning = actions.add_parser("begin")
+    parsers = parser.add_subparsers(dest="action", required=True)
+    beginning = parsers.add_parser("begin")
     for name in ("mtu", "rounds", "concurrency"):
         beginning.add_argument(f"--{name}", type=int)
-    linking = actions.add_parser("links")
+    linking = parsers.add_parser("links")
     for name in ("name", "op", "size", "batch"):
         linking.add_argument(name)
     linking.add_argument("rates", nargs="+", type=int)
-    actions.add_parser("outages").add_argument("failures", type=int)
-    actions.add_parser("restarts")
-    actions.add_parser("missed").add_argument("name")
+    parsers.add_parser("outages").add_argument("failures", type=int)
+    parsers.add_parser("restarts")
+    parsers.add_parser("missed").add_argument("name")
     options = parser.parse_args()
     report = networks_report.Report(options.work)
-    {"missed": networks_report.missed}.get(options.action, globals().get(options.action))(report, options)
+    actions = {"begin": begin, "links": links, "outages": outages, "restarts": restarts, "missed": networks_report.missed}
+    actions[options.action](report, options)
     report.save()
 
 

@@ -1,10 +1,10 @@
-// Calls of the C ABI ask the heap for nothing once as many requests were open before. Counted in
-// the thread that calls: it moves its requests by itself.
+// Writes, reads and starts of plans, without messages, ask the heap for nothing once as many
+// requests were open before. Counted in the thread that calls: it moves its requests by itself.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "test/peer/test_engine.h"
@@ -32,7 +32,8 @@ class Allocation : public testing::Test {
               SLIME_OK);
     return request;
   }
-  // The fewest of a batch of calls: others may have grown a list that is for the engine's life.
+  // The fewest of kBatches batches of calls: in the others a list may have grown that the engine
+  // keeps.
   uint64_t fewest(const std::function<void()>& call) {
     uint64_t least = UINT64_MAX;
     for (size_t batch = 0; batch < kBatches; ++batch) {
@@ -58,6 +59,9 @@ TEST_F(Allocation, NoneByWritesAndReads) {
     for (const size_t count : {size_t{1}, kPieces}) {
       EXPECT_EQ(fewest([&] { (void)here.end(submit(op, count, extra)); }), 0) << op << " " << count;
     }
+    size_t count = 0;
+    const auto sizes_by_turns = [&] { (void)here.end(submit(op, 1 + count++ % kPieces, extra)); };
+    EXPECT_EQ(fewest(sizes_by_turns), 0) << op;
   }
 }
 

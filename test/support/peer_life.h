@@ -1,10 +1,14 @@
-// The life of two engines' ends of a link, whole (Peer), in virtual time and without the engines:
-// rails die and return, links are replaced, and ends forget each other, at random.
+// Two peers (peer/peer.h) that know each other, without their engines, in virtual time: rails die
+// and return, links are replaced, and ends forget each other, at random.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <memory>
+#include <memory_resource>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -101,6 +105,7 @@ class PeerEnd {
   std::vector<std::shared_ptr<Peer>> leaving_;
 };
 
+// Both, and the link between them, which make_link() replaces. Thread: one.
 class PeerLife : public RailFates {
  public:
   // Begins anew. `came(side)` is told of immediates at that end.
@@ -121,9 +126,6 @@ class PeerLife : public RailFates {
   }
   // Both ends change to it at once; the link before, if there is one, is given up.
   void make_link() {
-    for (auto& host : hosts) {
-      while (host.device().number_link() % 6 != 5) continue;
-    }
     SimEnds made = RailFates::make_link(Rings::kMemory, {}, [this](auto stream) {
       ends_[1]->peer().resume(link_id(), std::move(stream));
     });

@@ -2,8 +2,10 @@
 // time: rails die and return, and links are replaced, at random.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
+#include <utility>
 
 #include "peer/rings.h"
 #include "test/support/rail_fates.h"
@@ -39,10 +41,7 @@ class RingLife : public RailFates {
   SimHost& host(size_t side) { return hosts[side]; }
   // What is in the rings of the link before is forgotten, as in a peer that got another link.
   void make_link() {
-    for (size_t side = 0; side < 2; ++side) {
-      ends_[side].reset();
-      while (hosts[side].device().number_link() % 6 != 5) continue;
-    }
+    drop_link();
     SimEnds ends = RailFates::make_link(Rings::kMemory, {}, [this](auto stream) {
       ends_[1]->link.take_lifeline(std::move(stream));
     });
