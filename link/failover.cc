@@ -66,12 +66,16 @@ Status Failover::fence(size_t i) {
   for (;;) {
     size_t count = 0;
     const Status polled = rails_[i].channel->poll(done, &count);
-    for (size_t k = 0; k < count; ++k) {
-      if (const Status status = sink_.handle_completion(i, done[k]); status != Status::kOk)
-        return status;
-    }
-    if (count == 0 || polled != Status::kOk) return Status::kOk;
+    const Status status = take(i, std::span(done).first(count));
+    if (status != Status::kOk || count == 0 || polled != Status::kOk) return status;
   }
+}
+
+Status Failover::take(size_t i, std::span<const Done> done) {
+  for (const Done& one : done) {
+    if (const Status status = sink_.handle_completion(i, one); status != Status::kOk) return status;
+  }
+  return Status::kOk;
 }
 
 void Failover::send_notice(size_t i) {

@@ -16,6 +16,7 @@
 // Thread: that of the link. Its state is in the rails (LinkRail); this class has none.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "link/lifeline/control_path.h"
@@ -47,6 +48,7 @@ class Failover final : private WorkOwner {
 
   // Single steps of the end of a life, for Rejoin too.
   Status fence(size_t rail);
+  Status take(size_t rail, std::span<const Done> done);  // what a poll of its channel has said
   void send_notice(size_t rail);
   void repeat_lost_notices();
   Status finish_fencing(size_t rail);  // kFenced -> kDown: both ends have fenced it

@@ -1,7 +1,9 @@
 #include "link/rejoin.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "base/log.h"
@@ -247,9 +249,27 @@ Status Rejoin::step(size_t i) {
     bring_up(i);
     return Status::kOk;
   }
+  if (join.connected) {
+    const Status status = look_for_first_work(i);
+    const bool joins = rail.life.state() == RailState::kJoining;  // it may have come up, and failed
+    if (status != Status::kOk || !joins) return status;
+  }
   if (rails_.clock().now_ns < join.deadline_ns) return Status::kOk;
   return give_up(i, join.has_peer ? "the new channel did not connect in time"
                                   : "the peer did not answer in time");
+}
+
+// The peer's probe over the new channel may come long before its kJoined, which waits behind the
+// bytes of the rail that carries it.
+Status Rejoin::look_for_first_work(size_t i) {
+  std::array<Done, 8> done;
+  size_t count = 0;
+  const Status polled = rails_[i].channel->poll(done, &count);
+  if (count == 0) {
+    return polled == Status::kOk ? polled : give_up(i, rails_[i].channel->failure().what);
+  }
+  bring_up(i);
+  return failover_.take(i, std::span(done).first(count));
 }
 
 Status Rejoin::give_up(size_t i, const std::string& why) {

@@ -6,7 +6,8 @@
 //                                   <--   kJoin, its address
 //     connects its channel
 //     kJoined                      <-->   kJoined
-//     the rail is up at an end that is connected and has the peer's kJoined
+//     the rail is up at an end that is connected and has the peer's kJoined, or a work of the peer
+//     over the new channel
 //
 // All messages travel over the rails that are up, or over the lifeline. A try that fails ends like
 // a life of the rail: each end fences its channel and sends a notice (kFenceNotice), and when both
@@ -61,6 +62,7 @@ class Rejoin final : private WorkOwner {
   void may_work_again(size_t rail);
   void warn_of_lasting(size_t rail);
   Status step(size_t rail);
+  Status look_for_first_work(size_t rail);
   Status give_up(size_t rail, const std::string& why);
   void bring_up(size_t rail);
 
