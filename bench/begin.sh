@@ -22,6 +22,18 @@ bench_options() {
 
 bench_usage() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; }
 
+# say WORDS: progress, for who waits
+say() { echo "$(basename "$0" .sh): [$SECONDS s] $*" >&2; }
+
+# row_failed WORDS: ends a row, which is a subshell; the others go on.
+row_failed() {
+  echo "$0: $1" >&2
+  tail -n 5 "$work"/*.err >&2
+  # shellcheck disable=SC2046 # words
+  kill $(jobs -pr) 2>/dev/null
+  exit 1
+}
+
 # bench_missed NAME: that run failed. Its end is shown, it leaves no result, and the others go on: the
 # report says so of the rows that need it, and fails in the end.
 bench_missed() {

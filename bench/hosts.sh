@@ -12,7 +12,6 @@ bench_options "rate mtu size json" "$@"
 . "$(dirname "$0")/lab.sh"
 bench_begin slime-perf slime-switchd
 ranks=8
-say() { echo "hosts: [$SECONDS s] $*" >&2; }
 
 # measure NAME ARGUMENT...: a run whose result is $work/NAME.0.json
 measure() {

@@ -103,6 +103,15 @@ lab_shape() {
   fi
 }
 
+# lab_shape_all RATE...: of the links in their order, of workers 0 and 1
+lab_shape_all() {
+  local rail
+  for ((rail = 0; $# > 0; ++rail)); do
+    lab_shape 0 "$1" $rail && lab_shape 1 "$1" $rail || return
+    shift
+  done
+}
+
 # lab_relay I ARGUMENT...: puts a relay (test/system/relay.py) into the link of worker I. Sets
 # $relay_pid.
 lab_relay() {

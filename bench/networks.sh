@@ -46,16 +46,6 @@ export PYTHONDONTWRITEBYTECODE=1 NCCL_DEBUG=WARN
 report=(python3 "$(dirname "$0")/networks_report.py" "$work")
 rails=4 missed=''
 
-say() { echo "networks: [$SECONDS s] $*" >&2; }
-# Ends a row; the others go on.
-failed() {
-  echo "bench/networks.sh: $1" >&2
-  tail -n 5 "$work"/*.err >&2
-  # shellcheck disable=SC2046 # words
-  kill $(jobs -pr) 2>/dev/null
-  exit 1
-}
-
 # What a row that failed may have left
 mend_links() {
   local table worker
@@ -63,14 +53,7 @@ mend_links() {
   for worker in 0 1; do ip -n w$worker link set eth1 gso_max_segs 65535; done
 }
 
-# shape RATE...: of the links in their order, of both workers
-shape() {
-  local worker rail=0 rate
-  for rate in "$@"; do
-    for worker in 0 1; do lab_shape $worker "$rate" $rail || failed "cannot shape a link"; done
-    rail=$((rail + 1))
-  done
-}
+shape() { lab_shape_all "$@" || row_failed "cannot shape a link"; }
 
 # measure NAME FIRST RAILS MBITS ARGUMENT...: an allreduce over so many links from that one on, as
 # one device. Long enough for a second at MBITS, and one more that is not measured: the windows of
@@ -82,7 +65,7 @@ measure() {
   operations=$((mbits / 134 + 1)) # of 134 Mbit each
   say "$name: $lab_interfaces"
   lab_perf "$name" 2 all_reduce -b "$size" -e "$size" -n $operations -w "${warm_up:-$operations}" -c 1 --quiet "$@"
-  lab_wait || failed "$name failed"
+  lab_wait || row_failed "$name failed"
 }
 # interfaces FIRST RAILS: which ones are used, as one device
 interfaces() {
@@ -105,7 +88,7 @@ nccl() {
     NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_CUMEM_ENABLE=0 NCCL_PAT_ENABLE=0 NCCL_PROTO=^LL128 \
     lab_ranks "$name" 2 python3 "$(dirname "$0")/nccl_rank.py" --nccl "$nccl" \
     --size "$(numfmt --from=iec "$size")" -n $operations -w "${warm_up:-$operations}"
-  lab_wait || failed "$name failed"
+  lab_wait || row_failed "$name failed"
 }
 
 # links NAME RATE...: all together, and one of each rate alone
@@ -142,14 +125,14 @@ row_slowed() {
   for ((n = 1; n <= rounds; ++n)); do
     say "slowed: $n of $rounds"
     echo "slowed down $EPOCHREALTIME" >>"$work/slowed.events"
-    lab_shape 1 50mbit 1 || failed "cannot shape a link"
+    lab_shape 1 50mbit 1 || row_failed "cannot shape a link"
     sleep 6
     echo "slowed up $EPOCHREALTIME" >>"$work/slowed.events"
-    lab_shape 1 500mbit 1 || failed "cannot shape a link"
+    lab_shape 1 500mbit 1 || row_failed "cannot shape a link"
     sleep 6
   done
   kill "$sampler" "${rank_pids[@]}"
-  lab_wait || failed "slowed: a rank failed"
+  lab_wait || row_failed "slowed: a rank failed"
   "${report[@]}" slowed
 }
 
@@ -170,7 +153,7 @@ police() {
 row_capped() {
   local round warm_up=12
   shape 1gbit
-  police 250 p0 p1 | in_switch nft -f - || failed "cannot police a link"
+  police 250 p0 p1 | in_switch nft -f - || row_failed "cannot police a link"
   for ((round = 1; round <= rounds; ++round)); do
     warm_up=4 NCCL_SLIME_RAILS_PER_IF=1 measure "capped.one.$round" 0 1 500
     (
@@ -188,8 +171,8 @@ row_lossy() {
   shape 500mbit 500mbit
   # Packets of one segment: what is lost are packets of the wire, not 64 KiB at once.
   for worker in 0 1; do
-    ip -n w$worker link set eth1 gso_max_segs 1 || failed "cannot limit segments"
-    lab_spoil switch q$worker 1 0 || failed "cannot lose packets"
+    ip -n w$worker link set eth1 gso_max_segs 1 || row_failed "cannot limit segments"
+    lab_spoil switch q$worker 1 0 || row_failed "cannot lose packets"
   done
   for ((round = 1; round <= rounds; ++round)); do
     measure "lossy.all.$round" 0 2 1000
@@ -213,7 +196,7 @@ row_small() {
           name=small.$protocol.$kind.$links.$round
           say "$name: $lab_interfaces"
           lab_perf "$name" 2 all_reduce --proto $protocol -b 64K -e 64K -n 400 -w 100 -c 1 --quiet
-          lab_wait || failed "small failed"
+          lab_wait || row_failed "small failed"
         done
       done
     done
@@ -228,7 +211,7 @@ row_trips() {
     say "trips.$round"
     NCCL_SLIME_IFNAME=eth0 in_worker 0 "$build/bin/bench-latency" --sizes 8,4096,65536,16777216 \
       --rounds 10 --peer-netns /run/netns/w1 --json "$work/trips.$round.0.json" \
-      >/dev/null 2>"$work/trips.err" || failed "trips failed"
+      >/dev/null 2>"$work/trips.err" || row_failed "trips failed"
   done
   "${report[@]}" trips
 }
@@ -239,7 +222,7 @@ grouped_one() {
   shift 2
   say "$name: $lab_interfaces"
   lab_perf "$name" 2 all_reduce --channels "$channels" -c 1 --quiet "$@"
-  lab_wait || failed "$name failed"
+  lab_wait || row_failed "$name failed"
 }
 row_grouped() {
   local round rates kind channels each

@@ -33,24 +33,7 @@ bench_begin slime-perf
 export PYTHONDONTWRITEBYTECODE=1
 report=(python3 "$(dirname "$0")/p2p_report.py" "$work")
 missed=''
-say() { echo "p2p: [$SECONDS s] $*" >&2; }
-# Ends this row, which is a subshell; the others go on.
-failed() {
-  echo "bench/p2p.sh: $1" >&2
-  tail -n 5 "$work"/*.err >&2
-  # shellcheck disable=SC2046 # words
-  kill $(jobs -pr) 2>/dev/null
-  exit 1
-}
-
-# shape RATE...: of the links in their order, of both workers
-shape() {
-  local rail
-  for ((rail = 0; $# > 0; ++rail)); do
-    { lab_shape 0 "$1" $rail && lab_shape 1 "$1" $rail; } || failed "cannot shape a link"
-    shift
-  done
-}
+shape() { lab_shape_all "$@" || row_failed "cannot shape a link"; }
 
 # measure NAME LINKS OP SIZE BATCH: the figure is the second row of that size: during the first the
 # windows of TCP open, and the shares of the links are found.
@@ -58,7 +41,7 @@ measure() {
   lab_interfaces=$2
   say "$1: $2"
   lab_perf "$1" 2 p2p --op "$3" --size "$4,$4" --batch "$5" --seconds "$seconds" --concurrency "$concurrency"
-  lab_wait || failed "$1 failed"
+  lab_wait || row_failed "$1 failed"
 }
 
 # links NAME SIZE BATCH RATE...: all together, and one of each rate alone; writes and reads
@@ -112,10 +95,10 @@ row_outages() {
     port=q$((n % 2))
     say "outages: $n of $times: $port"
     event down
-    ip -n switch link set $port down || failed "cannot cut the link"
+    ip -n switch link set $port down || row_failed "cannot cut the link"
     sleep 2
     event up
-    ip -n switch link set $port up || failed "cannot mend the link"
+    ip -n switch link set $port up || row_failed "cannot mend the link"
     enough=$(($(received) + 10000000)) # a fifth of a second of its rate
     for _ in $(seq 150); do [ "$(received)" -ge $enough ] && break || sleep 0.1; done
     sleep 4
@@ -134,7 +117,7 @@ killed() {
   local begin code lab_port=$((31000 + 2 * $1))
   lab_perf "restarts.pair.$1" 2 p2p --size 4K --seconds 20 --timeout 8
   sleep "0.$((RANDOM % 50 + 20))"
-  in_worker 1 nft "add rule netdev mute out tcp dport $((lab_port + 1)) drop" || failed "cannot drop packets"
+  in_worker 1 nft "add rule netdev mute out tcp dport $((lab_port + 1)) drop" || row_failed "cannot drop packets"
   begin=$EPOCHREALTIME
   kill -9 "${rank_pids[1]}"
   wait "${rank_pids[1]}" 2>/dev/null
@@ -149,7 +132,7 @@ row_restarts() {
   shape 400mbit
   lab_interfaces=eth0
   in_worker 1 nft "add table netdev mute; \
-    add chain netdev mute out { type filter hook egress device eth0 priority 0; }" || failed "cannot drop packets"
+    add chain netdev mute out { type filter hook egress device eth0 priority 0; }" || row_failed "cannot drop packets"
   for ((round = 1; round <= rounds; ++round)); do
     for when in before during after; do
       say "restarts.$when.$round"
@@ -160,7 +143,7 @@ row_restarts() {
         killed $((round * times + n)) &
         killers+=($!) && sleep 0.9
       done
-      lab_wait || failed "the steady writes failed"
+      lab_wait || row_failed "the steady writes failed"
       for pid in "${killers[@]}"; do wait "$pid"; done
     done
   done

@@ -12,7 +12,6 @@ rate=100mbit mtu=9000 size=64M json='' launcher=()
 bench_options "rate mtu size json" "$@"
 . "$(dirname "$0")/lab.sh"
 bench_begin slime-perf slime-switchd
-say() { echo "rack: [$SECONDS s] $*" >&2; }
 
 # measure NAME RANKS ARGUMENT...: a run whose result is $work/NAME.0.json
 measure() {
