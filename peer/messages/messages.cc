@@ -25,10 +25,8 @@ void Messages::after(const std::shared_ptr<PeerRequest>& request, uint64_t now_n
 void Messages::follow(const std::shared_ptr<PeerRequest>& request, Rings& rings, size_t rail,
                       uint64_t now_ns) {
   MessageSender& to = sender_of(request->messages.front().kind);
-  on_each(rings, [&](MessageSender& one, Ring& ring) {
-    if (&one == &to && to.follow(ring, request, rail, now_ns))
-      look_ns_ = std::min({look_ns_, request->due_ns(), now_ns + kLateLookNs});
-  });
+  if (!to.follow(ring_of(to, rings), request, rail, now_ns)) return;
+  look_ns_ = std::min({look_ns_, request->due_ns(), now_ns + kLateLookNs});
 }
 
 void Messages::settle(const Numbers& taken_there) {

@@ -101,11 +101,12 @@ class Messages {
  private:
   std::array<MessageSender*, 3> senders() { return {&events_, &notices_, &tagged_}; }
   MessageSender& sender_of(MessageKind kind);
+  Ring& ring_of(const MessageSender& to, Rings& rings) const {
+    return &to == &events_ ? rings.events : &to == &notices_ ? rings.notices : rings.tagged;
+  }
   template <typename Call>
   void on_each(Rings& rings, Call call) {
-    call(events_, rings.events);
-    call(notices_, rings.notices);
-    call(tagged_, rings.tagged);
+    for (MessageSender* to : senders()) call(*to, ring_of(*to, rings));
   }
   bool follows_its_bytes(MessageKind* kind, std::span<const std::byte>* payload) const;
   void answer(uint64_t nonce, bool read);
