@@ -17,6 +17,7 @@ slime_remote_info info_of(const NamedRegion& region) {
   info.base = address.base;
   info.bytes = address.bytes;
   info.rights = address.rights;
+  info.kind = address.in_device ? SLIME_CUDA : SLIME_HOST;
   return info;
 }
 
@@ -31,17 +32,22 @@ int slime_register(slime_engine* engine, void* address, size_t bytes, const slim
       return invalid("slime_register: an argument is NULL");
     }
     slime_memory known = SLIME_MEMORY_INIT;
-    if (!read_struct(memory, &known) || known.rights > 3 || known.reserved != 0) {
+    if (!read_struct(memory, &known) || known.rights > 3 || known.kind > SLIME_CUDA ||
+        known.dma_buf < -1 || known.reserved != 0) {
       return invalid(
-          "slime_register: memory.size is wrong (begin with SLIME_MEMORY_INIT), a right is "
-          "unknown, or reserved is not 0");
+          "slime_register: memory.size is wrong (begin with SLIME_MEMORY_INIT), a right or "
+          "its kind is unknown, dma_buf is less than -1, or reserved is not 0");
     }
     const std::string name = known.name != nullptr ? known.name : "";
     if (name.size() > NamedRegions::kMostNameBytes) {
       return invalid("slime_register: the name has more than 63 bytes");
     }
-    const auto rights = static_cast<uint8_t>(known.rights);
-    return tell(engine->engine->register_memory(address, bytes, rights, name), region);
+    MemoryRange range{address, bytes};
+    range.kind = known.kind == SLIME_CUDA ? MemoryKind::kCuda : MemoryKind::kHost;
+    range.dma_buf = known.dma_buf;
+    range.dma_buf_offset = known.dma_buf_offset;
+    range.rights = static_cast<uint8_t>(known.rights);
+    return tell(engine->engine->register_memory(range, name), region);
   });
 }
 

@@ -36,7 +36,8 @@ int tell_of(slime_peer handle, Peer& peer, slime_peer_info* info) {
                                 report.name.c_str(),
                                 report.address.data(),
                                 report.address.size(),
-                                report.rail_text.c_str()};
+                                report.rail_text.c_str(),
+                                report.round_trip_ns};
   return write_struct(told, info) ? static_cast<int>(SLIME_OK) : invalid(kNoInfoSize);
 }
 

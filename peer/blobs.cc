@@ -22,8 +22,8 @@ struct EngineWire {
 
 struct RegionWire {
   uint32_t magic = kRegionMagic;
-  uint8_t rights = 0;
-  std::array<uint8_t, 3> unused = {};
+  uint8_t rights = 0, in_device = 0;
+  std::array<uint8_t, 2> unused = {};
   EngineId engine = {};
   uint64_t region = 0, nonce = 0, base = 0, bytes = 0;
   uint32_t check = 0, unused_too = 0;
@@ -85,6 +85,7 @@ Result<EngineAddress> unpack_engine(std::span<const std::byte> blob) {
 RegionBlob pack(const RegionAddress& address) {
   RegionWire wire;
   wire.rights = address.rights;
+  wire.in_device = address.in_device ? 1 : 0;
   wire.engine = address.engine;
   wire.region = address.region;
   wire.nonce = address.nonce;
@@ -99,12 +100,12 @@ Result<RegionAddress> unpack_region(std::span<const std::byte> blob) {
   if (!wire) return fail(std::move(wire.error()));
   const bool wraps = wire->base + wire->bytes < wire->base;
   const bool has_more = wire->unused != decltype(wire->unused)() || wire->unused_too != 0;
-  if (wraps || has_more || wire->bytes == 0 ||
+  if (wraps || has_more || wire->bytes == 0 || wire->in_device > 1 ||
       (wire->rights & ~(kRemoteWrite | kRemoteRead)) != 0) {
     return fail(Status::kInvalid, "the address of a region names no region");
   }
-  return RegionAddress{wire->engine, wire->region, wire->nonce,
-                       wire->base,   wire->bytes,  wire->rights};
+  return RegionAddress{wire->engine, wire->region, wire->nonce,         wire->base,
+                       wire->bytes,  wire->rights, wire->in_device == 1};
 }
 
 }  // namespace slime

@@ -31,7 +31,8 @@ struct RegionAddress {
   uint64_t region = 0;  // the handle there
   uint64_t nonce = 0;   // drawn at registration: an old address opens nothing
   uint64_t base = 0, bytes = 0;
-  uint8_t rights = 0;  // kRemoteWrite, kRemoteRead
+  uint8_t rights = 0;      // kRemoteWrite, kRemoteRead
+  bool in_device = false;  // not in host memory
 };
 
 inline constexpr size_t kRegionBlobBytes = 64;

@@ -65,10 +65,11 @@ void Mover::give_all_up(const Error& why) {
 }
 
 void Mover::fence_rails(PeerRequest& request) {
-  const auto is_of = [&](const WorkOwner* owner, uint32_t) {
-    return std::ranges::any_of(transfers_, [&](const auto& transfer) {
-      return transfer->request == &request && transfer.get() == owner;
-    });
+  const auto is_of = [&](const WorkOwner* owner, uint32_t part) {
+    return flushes_.is_of(owner, part, request) ||
+           std::ranges::any_of(transfers_, [&](const auto& transfer) {
+             return transfer->request == &request && transfer.get() == owner;
+           });
   };
   LinkRails& rails = link_.rails();
   for (size_t i = 0; i < rails.count() && link_.status() == Status::kOk; ++i) {
@@ -87,6 +88,7 @@ void Mover::give_up(PeerRequest& request, Error why) {
 
 void Mover::move(uint64_t now_ns) {
   queue_.submit_waiting();
+  flushes_.submit_waiting();
   bool room = true;
   size_t passed = 0;  // those before it wait for keys
   while (room && passed < std::min(waiting_.size(), kTransfers)) {
@@ -107,10 +109,11 @@ void Mover::move(uint64_t now_ns) {
   end_those_done(now_ns);
 }
 
-// Behind its bytes, where nothing overtakes them.
+// Behind its bytes, where nothing overtakes them. Those in device memory are flushed first.
 void Mover::let_message_follow(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns) {
   const bool may = request->opcode == Opcode::kWrite && request->messages.size() == 1 &&
-                   request->remotes.size() == 1 && !request->given_up();
+                   request->remotes.size() == 1 && !request->given_up() &&
+                   !request->remotes.front()->address.in_device;
   if (!may) return;
   const auto rail = request->only_rail();
   if (rail && link_.rails()[*rail].ordered) messages_.follow(request, rings_, *rail, now_ns);
@@ -119,9 +122,18 @@ void Mover::let_message_follow(const std::shared_ptr<PeerRequest>& request, uint
 void Mover::end_those_done(Queue* requests, uint64_t now_ns) {
   std::erase_if(*requests, [&](const std::shared_ptr<PeerRequest>& request) {
     if (!request->has_ended()) return false;
+    measure(*request, now_ns);
     messages_.after(request, now_ns);
     return true;
   });
+}
+
+void Mover::measure(const PeerRequest& request, uint64_t now_ns) {
+  constexpr uint64_t kMostBytes = 4096, kWeight = 8;
+  const uint64_t bytes = request.known_bytes();
+  if (bytes == 0 || bytes > kMostBytes || request.given_up()) return;
+  const uint64_t ns = request.moving_ns(now_ns);
+  round_trip_ns_ = round_trip_ns_ == 0 ? ns : (round_trip_ns_ * (kWeight - 1) + ns) / kWeight;
 }
 
 // The keys of the regions that it names.
@@ -204,6 +216,8 @@ void Mover::ended(PieceTransfer& transfer) {
   open_bytes_ -= transfer.piece().bytes;
   request.closed(request.given_up() ? 0 : transfer.piece().bytes);
   free_.push_back(&transfer);
+  // Also one that was given up: then nothing of it is on its way.
+  if (request.opcode == Opcode::kWrite && request.has_ended()) flushes_.begin(request);
 }
 
 void Mover::add_open(Requests* to) const {

@@ -22,6 +22,7 @@
 #include "peer/keys.h"
 #include "peer/messages/messages.h"
 #include "peer/peer_request.h"
+#include "peer/remote_flushes.h"
 
 namespace slime {
 
@@ -49,6 +50,7 @@ class Mover {
         messages_(messages),
         number_(number),
         queue_(link_.rails(), link_.scheduler()),
+        flushes_(link_.rails()),
         waiting_(memory),
         moving_(memory) {}
 
@@ -58,6 +60,8 @@ class Mover {
   bool in_time(uint64_t now_ns);
   // Begins what can begin, and ends requests that have a result. Call it after Link::progress().
   void move(uint64_t now_ns);
+  // Of small requests, on average; 0: there was none.
+  uint64_t round_trip_ns() const { return round_trip_ns_; }
   bool idle() const { return waiting_.empty() && moving_.empty(); }
   // Before a dead rail hands back its works. Stripes are not sent again where their request is
   // given up, or the peer has taken the message behind them, or got(request): it has that message,
@@ -94,6 +98,7 @@ class Mover {
   using Queue = std::pmr::deque<std::shared_ptr<PeerRequest>>;
 
   void end_those_done(Queue* requests, uint64_t now_ns);
+  void measure(const PeerRequest& request, uint64_t now_ns);
   bool ends_in_time(PeerRequest& request, uint64_t now_ns, uint64_t* look_ns);
   void give_up(PeerRequest& request, Error why);
   void fence_rails(PeerRequest& request);
@@ -111,11 +116,13 @@ class Mover {
   Messages& messages_;
   const uint64_t number_;
   TransferQueue queue_;
+  RemoteFlushes flushes_;
   std::vector<std::unique_ptr<PieceTransfer>> transfers_;
   std::vector<PieceTransfer*> free_;
-  Queue waiting_;                  // not all of them has begun
-  Queue moving_;                   // all has
-  uint64_t open_bytes_ = 0;        // of transfers
+  Queue waiting_;            // not all of them has begun
+  Queue moving_;             // all has
+  uint64_t open_bytes_ = 0;  // of transfers
+  uint64_t round_trip_ns_ = 0;
   uint64_t look_ns_ = UINT64_MAX;  // when in_time() looks at all of them
 };
 

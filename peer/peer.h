@@ -97,6 +97,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
     std::string rail_text;           // a line for each
     std::string name;                // "": it has not said it yet
     std::vector<std::byte> address;  // empty: it is not known yet
+    uint64_t round_trip_ns = 0;      // 0: it is not known yet
   };
   Report report();
 

@@ -112,6 +112,7 @@ class PeerRequest {
   void begin(uint64_t now_ns) {
     if (begun_ns_ == 0) begun_ns_ = now_ns;
   }
+  uint64_t moving_ns(uint64_t now_ns) const { return begun_ns_ != 0 ? now_ns - begun_ns_ : 0; }
   // Nothing more of it is begun, and it ends with this error, the first one.
   bool given_up() const { return outcome_.error.status != Status::kOk; }
   void give_up(Error error) {
@@ -121,7 +122,7 @@ class PeerRequest {
   }
   void end(uint64_t now_ns) {
     outcome_.queued_ns = (begun_ns_ != 0 ? begun_ns_ : now_ns) - submitted_ns;
-    outcome_.moved_ns = begun_ns_ != 0 ? now_ns - begun_ns_ : 0;
+    outcome_.moved_ns = moving_ns(now_ns);
     if (followed_) {
       outcome_.bytes = known_bytes();
       outcome_.quiet = true;
@@ -201,6 +202,7 @@ class PeerRequest {
   }
   void refill(size_t most);
   bool has_ended() const { return all_begun() && open_ == 0; }
+  bool has_used(size_t rail) const { return outcome_.rail_bytes[rail] > 0; }
   // The next part, of `most` bytes at most; it counts as begun.
   Piece take(uint64_t most);
   void opened() { ++open_; }

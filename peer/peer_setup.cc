@@ -30,6 +30,7 @@ Peer::Report Peer::report() {
   if (connection_ != nullptr) {
     const LinkRails& rails = connection_->link.rails();
     report.rails = static_cast<uint32_t>(rails.count());
+    report.round_trip_ns = connection_->mover.round_trip_ns();
     report.requests += open_requests().size();
     report.rails_up = static_cast<uint32_t>(rails.up_count());
     for (size_t i = 0; i < rails.count(); ++i) {

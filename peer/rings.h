@@ -2,7 +2,8 @@
 // others. When a rail dies, each end tells the other what it has of all of them.
 //
 // Memory of the link: the rings, then two reports for each rail, of its odd and its even lives: so
-// none is written over that of the life before.
+// none is written over that of the life before. Then room at this end for what flushes read
+// (remote_flushes.h), which nobody looks at.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,8 @@ struct Rings {
     States states = {};
   };
   static constexpr size_t kReports = kCount * Ring::kBytes;  // where they begin
-  static constexpr size_t kMemoryBytes = kReports + 2 * kMaxRails * sizeof(Report);
+  static constexpr size_t kFlushRoom = kReports + 2 * kMaxRails * sizeof(Report);
+  static constexpr size_t kMemoryBytes = kFlushRoom + sizeof(uint64_t);
   // At both ends. They lie at the beginning of the owner's part of the link's memory.
   static constexpr LinkMemoryBytes kMemory = {kMemoryBytes, kMemoryBytes};
 

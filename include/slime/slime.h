@@ -20,7 +20,8 @@
  * begin with their size, so that a newer library can tell what an older program knows: set it, or
  * use the initialisers.
  *
- * When a write is done, its bytes are visible at the peer. When a read is done, they are here. A
+ * When a write is done, its bytes are visible at the peer. When a read is done, they are here. In
+ * memory of a GPU: for what the program launches there from then on. A
  * piece may be moved twice when a NIC fails, so the peer's program must not use memory that is
  * written before it has been told that the request is done. */
 /* clang-format on */
@@ -69,8 +70,12 @@ int slime_remove_peer(slime_engine* engine, slime_peer peer);
 int slime_accept(slime_engine* engine, int64_t timeout_ns, slime_peer_info* info);
 int slime_peer_state(slime_engine* engine, slime_peer peer, slime_peer_info* info);
 
-/* `memory` NULL: peers may read and write. The memory stays mapped until slime_deregister() has
- * returned SLIME_OK: tcp rails copy, and do not look. */
+/* `memory` NULL: memory of the host, that peers may read and write. It stays mapped until
+ * slime_deregister() has returned SLIME_OK: tcp rails copy, and do not look. Memory of a GPU needs
+ * NICs that reach it, else the call fails (SLIME_ERR_UNSUPPORTED). Writes to it end a round trip
+ * later, because a NIC confirms bytes that the GPU may not have yet, and a read behind them brings
+ * them there. That is left out if peers may not read the region: then the program there has to
+ * flush (cuFlushGPUDirectRDMAWrites()) before it uses what was written. */
 int slime_register(slime_engine* engine, void* address, size_t bytes, const slime_memory* memory,
                    slime_region* region);
 /* No request may use it from now on, and no peer gets its keys. SLIME_OK: no peer touches the

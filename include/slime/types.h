@@ -64,17 +64,26 @@ typedef struct {
 #define SLIME_OPTIONS_INIT \
   { sizeof(slime_options), NULL, 0, NULL, NULL, NULL, NULL }
 
+/* Where memory is. */
+enum { SLIME_HOST = 0, SLIME_CUDA = 1 };
+
 /* Of slime_register(). */
 typedef struct {
-  size_t size;       /* sizeof(slime_memory) */
-  uint32_t rights;   /* of peers: SLIME_REMOTE_... */
-  uint32_t reserved; /* 0 */
+  size_t size;     /* sizeof(slime_memory) */
+  uint32_t rights; /* of peers: SLIME_REMOTE_... */
+  uint32_t kind;   /* SLIME_HOST or SLIME_CUDA */
   /* Peers can find it by this name (slime_regions()): 63 bytes at most, of one region here. NULL:
    * only those find it whom the program gives what slime_advertise() writes. */
   const char* name;
+  /* A DMA-BUF that has the memory from dma_buf_offset on, as cuMemGetHandleForAddressRange() gives
+   * one; it may be closed when the call has returned. -1: NICs find the memory by its address,
+   * which that of a GPU needs a peer memory module for (nvidia-peermem). */
+  int dma_buf;
+  int reserved; /* 0 */
+  uint64_t dma_buf_offset;
 } slime_memory;
 #define SLIME_MEMORY_INIT \
-  { sizeof(slime_memory), SLIME_REMOTE_READ | SLIME_REMOTE_WRITE, 0, NULL }
+  { sizeof(slime_memory), SLIME_REMOTE_READ | SLIME_REMOTE_WRITE, SLIME_HOST, NULL, -1, 0, 0 }
 
 /* A named region of a peer. */
 typedef struct {
@@ -82,7 +91,7 @@ typedef struct {
   unsigned char blob[SLIME_REGION_BYTES]; /* for slime_import() */
   uint64_t base, bytes;                   /* its address there, which only its program can use */
   uint32_t rights;                        /* SLIME_REMOTE_... */
-  uint32_t reserved;
+  uint32_t kind;                          /* SLIME_HOST or SLIME_CUDA */
 } slime_remote_info;
 
 /* `length` bytes between a region here and one of the peer. 0 bytes are allowed, and move
@@ -213,9 +222,12 @@ typedef struct {
   /* For people, a line for each rail of the link: its number, its NIC and transport here, and
    * whether it is up; "": not connected. */
   const char* rail_text;
+  /* Of a request of 4096 bytes or less over this link, from its first byte until it was done: the
+   * average of the last dozen or so. 0: there was none yet. */
+  uint64_t round_trip_ns;
 } slime_peer_info;
 #define SLIME_PEER_INFO_INIT \
-  { sizeof(slime_peer_info), 0, 0, NULL, 0, 0, 0, NULL, NULL, 0, NULL }
+  { sizeof(slime_peer_info), 0, 0, NULL, 0, 0, 0, NULL, NULL, 0, NULL, 0 }
 
 /* Kinds of slime_event_fd(). */
 enum {

@@ -31,7 +31,7 @@
 namespace slime {
 
 inline constexpr uint32_t kMagic = 0x534c494d;  // "SLIM"
-inline constexpr uint16_t kProtocolVersion = 11;
+inline constexpr uint16_t kProtocolVersion = 12;
 
 enum class MessageType : uint16_t { kHello = 1, kWelcome, kConfirm, kReady, kResume, kResumed };
 

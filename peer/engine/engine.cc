@@ -227,12 +227,7 @@ std::vector<std::byte> Engine::address() const {
   return world_ != nullptr ? world_->address : pack({id_, listener_->address()});
 }
 
-Result<uint64_t> Engine::register_memory(void* address, size_t bytes, uint8_t rights,
-                                         const std::string& name) {
-  MemoryRange range;
-  range.address = address;
-  range.bytes = bytes;
-  range.rights = rights;
+Result<uint64_t> Engine::register_memory(const MemoryRange& range, const std::string& name) {
   auto region = make_region(range, nullptr);
   if (!region) return fail(std::move(region.error()));
   const uint64_t handle = regions_.add(std::move(*region));
@@ -274,8 +269,9 @@ Result<RegionBlob> Engine::advertise(uint64_t handle) const {
   const auto region = regions_.find(handle);
   if (region == nullptr) return fail(Status::kInvalid, "no such region (any more)");
   const auto base = reinterpret_cast<uint64_t>(region->memory.address);
-  return pack(
-      RegionAddress{id_, handle, region->nonce, base, region->memory.bytes, region->rights});
+  const MemoryRegion& memory = region->memory;
+  return pack(RegionAddress{id_, handle, region->nonce, base, memory.bytes, region->rights,
+                            memory.kind != MemoryKind::kHost});
 }
 
 }  // namespace slime

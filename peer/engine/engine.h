@@ -75,8 +75,7 @@ class Engine final : private ServiceHost {
   std::shared_ptr<Peer> peer(uint64_t handle) const { return handles_.find(handle); }
 
   // Peers may list it if it has a name.
-  Result<uint64_t> register_memory(void* address, size_t bytes, uint8_t rights,
-                                   const std::string& name);
+  Result<uint64_t> register_memory(const MemoryRange& range, const std::string& name);
   // The named regions of the peer. It waits.
   Result<std::vector<NamedRegion>> list_regions(uint64_t peer, uint64_t limit_ns);
   // A peer that has come, and that the program has not added. 0: none comes within this time.

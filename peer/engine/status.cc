@@ -43,7 +43,7 @@ json report_of(Peer& peer) {
   return {{"engine", hex_of(peer.id())},    {"name", displayed(report.name, kMostText)},
           {"state", name_of(report.state)}, {"why", displayed(report.gone_because, kMostText)},
           {"rails", report.rails},          {"rails_up", report.rails_up},
-          {"requests", report.requests}};
+          {"requests", report.requests},    {"round_trip_ns", report.round_trip_ns}};
 }
 
 }  // namespace

@@ -55,6 +55,16 @@ TEST(Blobs, OneOfAnotherLengthOrKindIsRefusedInWords) {
   EXPECT_THAT(unpack_region(zeros).error().what, testing::HasSubstr("no address of a region"));
 }
 
+TEST(Blobs, SayWhereTheMemoryIs) {
+  RegionAddress region = some_region();
+  for (const bool in_device : {false, true}) {
+    region.in_device = in_device;
+    const auto back = unpack_region(pack(region));
+    ASSERT_TRUE(back);
+    EXPECT_EQ(back->in_device, in_device);
+  }
+}
+
 TEST(Blobs, ARegionThatWrapsOrHasUnknownRightsIsRefused) {
   RegionAddress region = some_region();
   region.bytes = UINT64_MAX;

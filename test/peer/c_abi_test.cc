@@ -144,5 +144,26 @@ TEST(CAbi, SaysWhatIsWrongWithARequest) {
   }
 }
 
+TEST(CAbi, MemoryThatNoNicReachesIsRefused) {
+  std::vector<char> memory(100);
+  TestEngine here;
+  slime_region region = 0;
+  slime_memory terms = SLIME_MEMORY_INIT;
+  const auto refused = [&](int status, const char* says) {
+    EXPECT_EQ(slime_register(here.engine, memory.data(), memory.size(), &terms, &region), status);
+    EXPECT_NE(std::strstr(slime_last_error(), says), nullptr) << slime_last_error();
+  };
+  terms.kind = SLIME_CUDA;
+  refused(SLIME_ERR_UNSUPPORTED, "register host memory");
+  terms.kind = SLIME_HOST;
+  terms.dma_buf = 1'000'000;
+  refused(SLIME_ERR_UNSUPPORTED, "register host memory");
+  terms.dma_buf = -2;
+  refused(SLIME_ERR_INVALID, "dma_buf is less than -1");
+  terms.dma_buf = -1;
+  terms.kind = SLIME_CUDA + 1;
+  refused(SLIME_ERR_INVALID, "its kind is unknown");
+}
+
 }  // namespace
 }  // namespace slime

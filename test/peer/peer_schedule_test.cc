@@ -75,7 +75,7 @@ struct Side {
 
 struct Totals {
   uint64_t schedules = 0, strict = 0, requests = 0, done = 0, given_up = 0, refused = 0, told = 0,
-           followed = 0, removals = 0;
+           followed = 0, removals = 0, to_devices = 0;
 };
 
 std::byte pattern(uint32_t number, uint64_t i) {
@@ -111,6 +111,7 @@ class World {
     wanted_ = 1 + life.below(life.chance(10) ? 600 : 100);
     gives_up_ = life.chance(40) ? 1 + life.below(20) : 0;
     deregisters_ = life.chance(30);
+    has_devices_ = life.chance(50);
     for (size_t side = 0; side < 2; ++side) {
       sides_[side] = std::make_unique<Side>();
       Side& own = *sides_[side];
@@ -130,12 +131,15 @@ class World {
     for (auto& side : sides_) side.reset();
   }
 
+  bool in_device(size_t window) const { return has_devices_ && window == 1; }
+
   // Registers a window, and tells the other side.
   void offer(size_t side, size_t window) {
     Side& own = *sides_[side];
     constexpr uint8_t kRights = kRemoteRead | kRemoteWrite;
     const auto memory = std::as_writable_bytes(std::span(own.windows[window]));
-    own.regions[window] = life.end(side).make_region(memory, kRights, ++nonces_);
+    const auto kind = in_device(window) ? MemoryKind::kCuda : MemoryKind::kHost;
+    own.regions[window] = life.end(side).make_region(memory, kRights, ++nonces_, kind);
     own.handles[window] = life.end(side).messages.regions.add(own.regions[window]);
     RegionAddress address;
     address.region = own.handles[window];
@@ -143,6 +147,7 @@ class World {
     address.base = reinterpret_cast<uint64_t>(memory.data());
     address.bytes = memory.size();
     address.rights = kRights;
+    address.in_device = in_device(window);
     sides_[1 - side]->remotes[window] = std::make_shared<Remote>(address);
   }
 
@@ -202,7 +207,7 @@ class World {
     op->slot = static_cast<size_t>(free - own.busy.begin());
     op->window = life.below(kWindows);
     op->opcode = life.chance(60) ? Opcode::kWrite : Opcode::kRead;
-    op->tells = static_cast<Tells>(life.below(4));
+    op->tells = static_cast<Tells>(life.below(in_device(op->window) ? 3 : 4));
     op->request = std::make_shared<PeerRequest>();
     *free = true;
     if (!own_of(*op).untouched() || !there(*op).untouched()) violation_ = "written after the end";
@@ -217,6 +222,7 @@ class World {
     open_.push_back(op);
     --wanted_;
     ++totals.requests;
+    if (in_device(op->window) && op->opcode == Opcode::kWrite) ++totals.to_devices;
     (void)life.end(from).peer().submit(op->request);
   }
 
@@ -360,7 +366,7 @@ class World {
   std::array<std::unique_ptr<Side>, 2> sides_;
   std::vector<std::shared_ptr<Op>> ops_, open_;
   uint64_t wanted_ = 0, gives_up_ = 0, nonces_ = 0;
-  bool deregisters_ = false;
+  bool deregisters_ = false, has_devices_ = false;
   bool excused_ = false;  // requests may fail though nobody gave them up
   std::string violation_;
 };
@@ -371,13 +377,15 @@ TEST(PeerSchedules, MemoryIsReadyWhenThePeerIsToldAndIsNotTouchedLater) {
   const auto number = [](uint64_t n) { return static_cast<unsigned long long>(n); };
   const Totals& all = world.totals;
   std::printf(
-      "%llu schedules, %llu requests: %llu done, %llu given up, %llu refused; %llu messages, %llu "
-      "of them behind their bytes; %llu removals, %llu rails made to die, %llu links\n",
-      number(all.schedules), number(all.requests), number(all.done), number(all.given_up),
-      number(all.refused), number(all.told), number(all.followed), number(all.removals),
-      number(world.life.deaths), number(world.life.links));
+      "%llu schedules, %llu requests (%llu writes to devices): %llu done, %llu given up, %llu "
+      "refused; %llu messages, %llu of them behind their bytes; %llu removals, %llu rails made to "
+      "die, %llu links\n",
+      number(all.schedules), number(all.requests), number(all.to_devices), number(all.done),
+      number(all.given_up), number(all.refused), number(all.told), number(all.followed),
+      number(all.removals), number(world.life.deaths), number(world.life.links));
   if (all.schedules < 300) return;
   EXPECT_GT(all.done, all.schedules * 20);
+  EXPECT_GT(all.to_devices, all.schedules * 3);
   EXPECT_GT(all.strict, all.schedules / 5);  // no request could fail by itself
   EXPECT_GT(all.given_up, all.schedules / 10);
   EXPECT_GT(all.refused, all.schedules / 10);

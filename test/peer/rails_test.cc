@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "test/peer/test_engine.h"
 #include "test/support/own_sockets.h"
 
@@ -50,6 +51,16 @@ TEST_F(RailsTest, ResultsSayWhichRailMovedWhat) {
   const slime_peer_info info = here_.info(peer_);
   EXPECT_EQ(info.rails, 2u);
   EXPECT_STREQ(info.rail_text, "0: lo.0 (tcp), up\n1: lo.1 (tcp), up\n");
+}
+
+TEST_F(RailsTest, RoundTripsAreThoseOfSmallRequests) {
+  ASSERT_EQ(here_.run(peer_, SLIME_WRITE, all()).status, SLIME_OK);
+  EXPECT_EQ(here_.info(peer_).round_trip_ns, 0u);
+  const uint64_t begin_ns = steady_now_ns();
+  ASSERT_EQ(here_.run(peer_, SLIME_READ, {local_, remote_, 0, 0, 8}).status, SLIME_OK);
+  const uint64_t round_trip_ns = here_.info(peer_).round_trip_ns;
+  EXPECT_GT(round_trip_ns, 0u);
+  EXPECT_LE(round_trip_ns, steady_now_ns() - begin_ns);
 }
 
 uint64_t bytes_sent(int socket) {

@@ -75,8 +75,9 @@ class PeerEnd {
   void attach(LinkParts parts) { peer_->attach(std::make_unique<LinkParts>(std::move(parts))); }
 
   // Memory of `bytes` that the peer may use by these rights.
-  std::shared_ptr<Region> make_region(std::span<std::byte> memory, uint8_t rights, uint64_t nonce) {
-    MemoryRange range{memory.data(), memory.size()};
+  std::shared_ptr<Region> make_region(std::span<std::byte> memory, uint8_t rights, uint64_t nonce,
+                                      MemoryKind kind = MemoryKind::kHost) {
+    MemoryRange range{memory.data(), memory.size(), kind};
     range.rights = rights;
     MemoryCache& cache = host_.device().memory();
     return std::make_shared<Region>(cache, *cache.acquire(range), rights, nonce);

@@ -74,6 +74,7 @@ class RailFates {
     RailCaps caps;
     caps.opcodes |= opcode_bit(Opcode::kWrite) | opcode_bit(Opcode::kRead);
     caps.max_outstanding_reads = 4;
+    caps.memory_kinds |= static_cast<uint32_t>(MemoryKind::kCuda);
     if (chance(30)) caps.max_message_bytes = Ring::kMostSlots * Ring::kSlotBytes;
     caps.ordered = chance(50);
     caps.arrives_unpolled = chance(50);
@@ -86,6 +87,7 @@ class RailFates {
     model.jitter_ns = caps.ordered ? 0 : below(20'000);
     model.notice_ns = below(30'000);
     model.one_sided_ppm = chance(50) ? 500'000 : 0;
+    model.needs_flush = model.fence_flushes = true;
     for (size_t side = 0; side < 2; ++side) {
       for (size_t i = 0; i < kRails; ++i) {
         caps.name = std::string(side == 0 ? "a." : "b.") + std::to_string(i);

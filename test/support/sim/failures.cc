@@ -35,6 +35,7 @@ void Failures::fence(Endpoint& end) {
 
 // `end` was closed or fenced: its works that were kSent still arrive, the others may.
 void Failures::disconnect(Endpoint& end, Reason reason) {
+  if (end.rail->model().fence_flushes) end.rail->show_device();
   Endpoint* peer = core_.ends.find(end.peer);
   if (peer == nullptr || !end.paired) return;
   if (!end.disconnected) cut(end, Cause::kSenderClosed, *peer, Cause::kReceiverClosed);

@@ -38,6 +38,7 @@ struct RailModel {
   uint64_t repeat_ns = 0;
   bool uses_offsets = false;     // finds the target of a work by remote_offset, not remote_address
   bool needs_flush = false;      // what arrives in device memory is not there before a flush
+  bool fence_flushes = false;    // unless the channel that brought it is fenced or closed
   uint32_t connect_retries = 0;  // connect() returns kAgain up to this many times for nothing
 
   // Of works that are not confirmed: what may be kSent and not yet reported by the peer, per

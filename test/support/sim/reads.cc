@@ -49,6 +49,7 @@ void Writes::answer(Endpoint& end, const InFlightWrite& request) {
   const Work& work = request.work;
   InFlightWrite& answer = put_on_wire(end, *reader, work, Leg::kAnswer);
   if (work.length == 0) return;
+  end.rail->show_device();  // a read comes behind what was written, also at the device
   const std::byte* const source = end.rail->place_of(work);
   answer.refused = source == nullptr;
   if (answer.refused) {
