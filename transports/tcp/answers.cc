@@ -11,12 +11,12 @@ constexpr std::array<std::byte, kZeroBytes> kZeros{};
 
 }  // namespace
 
-Answers::Headers::Headers(const Request& request, uint32_t arrived) {
+Answers::Headers::Headers(const Request& request, uint32_t arrived, uint32_t most) {
   answer.type = static_cast<uint8_t>(FrameType::kAnswer);
   end.type = static_cast<uint8_t>(FrameType::kReadDone);
   answer.immediate = end.immediate = request.place;
   answer.ack = end.ack = arrived;
-  answer.length = std::min(request.left, kMaxAnswerBytes);
+  answer.length = std::min(request.left, most);
 }
 
 bool Answers::take(const FrameHeader& request) {
@@ -36,7 +36,7 @@ bool Answers::begin_frame(uint32_t arrived, ControlFrames& control) {
     const Request& request = first();
     const RegionTable::Pin pin(regions_, request.key, request.address, request.left, kRemoteRead);
     if (request.left > 0 && pin.access() != RegionTable::Access::kGranted) continue;
-    headers_ = Headers(request, arrived);
+    headers_ = Headers(request, arrived, most_bytes_);
     return true;
   }
   return false;
@@ -64,11 +64,11 @@ void Answers::gather_further(uint32_t arrived, Further* further, Vectors* vector
   for (size_t i = 0; i < further->pins.size() && i + 1 < count_; ++i) {
     const Request& request = at(i + 1);
     bytes += request.left;
-    if (request.left > kMaxAnswerBytes || bytes > kTogetherBytes) return;
+    if (request.left > most_bytes_ || bytes > kTogetherBytes) return;
     const auto& pin =
         further->pins[i].emplace(regions_, request.key, request.address, request.left, kRemoteRead);
     if (request.left > 0 && pin.access() != RegionTable::Access::kGranted) return;
-    Headers& headers = further->headers[i] = Headers(request, arrived);
+    Headers& headers = further->headers[i] = Headers(request, arrived, most_bytes_);
     vectors->add(&headers.answer, kFrameHeaderBytes, 0);
     vectors->add(reinterpret_cast<const std::byte*>(request.address), request.left, 0);
     vectors->add(&headers.end, kFrameHeaderBytes, 0);

@@ -1,5 +1,7 @@
-// The reads of the peer that this end answers, in turns of at most kMaxAnswerBytes, so that a long
-// one delays no other. Whole short answers leave together, kTogetherBytes by one call.
+// The reads of the peer that this end answers, in turns, so that a long one delays no other.A turn
+// is of kMaxAnswerBytes if the kernel took the last one at once, and else of kSlowAnswerBytes: what
+// comes next waits for the rest of a frame. Whole short answers leave together, kTogetherBytes
+// by one call.
 //
 // States: requests that are to be answered, oldest turn first; and perhaps a frame that the kernel
 // has in part. The memory of a read is pinned for one call only, and its key looked up anew each
@@ -29,6 +31,7 @@ namespace slime::tcp {
 class Answers {
  public:
   static constexpr size_t kTogether = kMaxReads, kTogetherBytes = 1 << 20;
+  static constexpr uint32_t kSlowAnswerBytes = 256 << 10;
 
   // The peer may have `most` reads under way: kMaxReads at most.
   Answers(const RegionTable& regions, uint32_t most) : regions_(regions), most_(most) {}
@@ -69,7 +72,7 @@ class Answers {
   // Its frame, and the kReadDone that may follow.
   struct Headers {
     Headers() = default;
-    Headers(const Request& request, uint32_t arrived);
+    Headers(const Request& request, uint32_t arrived, uint32_t most);
     FrameHeader answer, end;
   };
 
@@ -110,8 +113,11 @@ class Answers {
   template <typename SendVectors>
   ssize_t hand_over(SendVectors& send_vectors, Vectors& vectors, std::span<const Headers> further,
                     ControlFrames& control, size_t* asked) {
+    const bool begins = !mid_frame();
     *asked = vectors.bytes;
     const ssize_t result = send_vectors(std::span(vectors.all).first(vectors.count));
+    const bool all = result == static_cast<ssize_t>(*asked);
+    if (begins || !all) most_bytes_ = all ? kMaxAnswerBytes : kSlowAnswerBytes;
     if (result > 0) moved(static_cast<size_t>(result), further, control);
     return result;
   }
@@ -124,6 +130,7 @@ class Answers {
   const size_t most_;
   std::array<Request, kMaxReads> requests_;
   size_t first_ = 0, count_ = 0;
+  uint32_t most_bytes_ = kSlowAnswerBytes;  // of a turn
   Headers headers_;    // of the frame under way; its end follows if ends_read()
   size_t offset_ = 0;  // bytes of all that that the kernel has
   bool gone_ = false;  // the memory of the frame was deregistered: zeros fill it

@@ -60,8 +60,8 @@ enum class FrameType : uint8_t {
 // Work::unconfirmed.
 inline constexpr uint8_t kNeedsNoAck = 1;
 
-inline constexpr uint32_t kMaxReads = 64;               // outstanding, of each end of a channel
-inline constexpr uint32_t kMaxAnswerBytes = 256 << 10;  // in one frame
+inline constexpr uint32_t kMaxReads = 64;             // outstanding, of each end of a channel
+inline constexpr uint32_t kMaxAnswerBytes = 1 << 20;  // in one frame
 
 struct FrameHeader {
   uint16_t magic = kFrameMagic;

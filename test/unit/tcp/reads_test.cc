@@ -212,8 +212,8 @@ TEST(TcpAnswers, ShortOnesLeaveTogether) {
     EXPECT_EQ(answer.calls, 1u);
     EXPECT_EQ(answer.stream.size(), kReads * (bytes + 2 * kFrameHeaderBytes));
   }
-  constexpr uint32_t kLong = Answers::kTogetherBytes / kMaxAnswerBytes;
-  CutAnswer long_ones(kMaxAnswerBytes, SIZE_MAX, kLong + 1);
+  constexpr uint32_t kTurn = Answers::kSlowAnswerBytes, kLong = Answers::kTogetherBytes / kTurn;
+  CutAnswer long_ones(kTurn, SIZE_MAX, kLong + 1);
   long_ones.finish();
   EXPECT_EQ(long_ones.calls, 2u);
 }
@@ -237,16 +237,32 @@ TEST(TcpAnswers, NothingOvertakesAControlFrame) {
 }
 
 TEST(TcpAnswers, AnyCutGivesTheWholeAnswer) {
-  for (const uint32_t bytes : {1u, kMaxAnswerBytes, kMaxAnswerBytes + 1, 2 * kMaxAnswerBytes}) {
+  constexpr uint32_t kSlow = Answers::kSlowAnswerBytes;
+  for (const uint32_t bytes : {1u, kSlow, kSlow + 1, 2 * kSlow + 2 * kMaxAnswerBytes}) {
     for (const size_t cut : {size_t{0}, size_t{1}, size_t{31}, size_t{32}, size_t{33}}) {
       SCOPED_TRACE(bytes);
       CutAnswer answer(bytes, cut);
       answer.finish();
-      const size_t frames = (bytes + kMaxAnswerBytes - 1) / kMaxAnswerBytes;
+      const size_t frames = bytes <= kSlow ? 1 : bytes <= 2 * kSlow ? 2 : 4;
       EXPECT_EQ(answer.stream.size(), bytes + (frames + 1) * kFrameHeaderBytes);
       EXPECT_EQ(std::ranges::count(answer.stream, std::byte{0x77}), bytes);  // none in headers
     }
   }
+}
+
+TEST(TcpAnswers, TurnsAreShortWhereTheKernelTakesLittle) {
+  CutAnswer answer(8 << 20, SIZE_MAX);  // and its first turn
+  const auto turn = [&](size_t most) {
+    const size_t before = answer.stream.size();
+    answer.send(most);
+    return answer.stream.size() - before;
+  };
+  EXPECT_EQ(answer.stream.size(), Answers::kSlowAnswerBytes + kFrameHeaderBytes);
+  EXPECT_EQ(turn(SIZE_MAX), kMaxAnswerBytes + kFrameHeaderBytes);
+  EXPECT_EQ(turn(1000), 1000u);
+  EXPECT_EQ(turn(SIZE_MAX), kMaxAnswerBytes + kFrameHeaderBytes - 1000);
+  EXPECT_EQ(turn(SIZE_MAX), Answers::kSlowAnswerBytes + kFrameHeaderBytes);
+  EXPECT_EQ(turn(SIZE_MAX), kMaxAnswerBytes + kFrameHeaderBytes);
 }
 
 TEST(TcpAnswers, APeerMayHaveOnlySoManyReadsUnderWay) {
