@@ -99,7 +99,7 @@ check-lives: $(BUILD)/test/engine
 check-rdma:
 	@mk/ensure-tools.sh build test
 	$(Q)$(MAKE) --no-print-directory $(JOBS) $(BUILD)/test/contract $(BUILD)/test/engine $(BUILD)/test/boundary \
-	  $(BUILD)/bin/slime-perf $(BUILD)/bin/slime-info $(PLUGIN_SO) $(PLUGIN_LINK)
+	  $(BUILD)/test/peer $(BUILD)/bin/slime-perf $(BUILD)/bin/slime-info $(PLUGIN_SO) $(PLUGIN_LINK)
 	@SLIME_BUILD_DIR=$(BUILD) test/rdma/run.sh $(RDMA_CASES)
 
 # What README and docs say of a fresh Debian 12, on one that debootstrap makes, as root.

@@ -234,6 +234,12 @@ run port-down port_down
 run port-back port_back
 run peer-killed peer_killed
 run forked-child suite boundary 'ForkedChild.OfLibc*'
+for what in write read; do run "p2p-$what" p2p --op "$what" --size 8,4K,64K,1M; done
+run p2p-pieces p2p --op write --size 4K --batch 64 --plan
+run p2p-told p2p --op write --size 8,4K,64K --immediate
+run p2p-send p2p --op send --size 8,4K,64K
+run p2p-signal p2p --op signal --size 8
+run peer peer_suite
 run memory-exhausted memory_exhausted
 for few in 6 9 12; do run "objects-exhausted-$few" objects_exhausted $few; done
 true # the counts say what failed

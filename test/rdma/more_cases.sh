@@ -24,6 +24,24 @@ endpoint closes (rxm_close_conn), and processes crash; $newer" ;;
   unset NCCL_SLIME_FABRIC_PROVIDER FI_UNIVERSE_SIZE
 }
 
+# p2p ARGUMENT...: libslime between two processes with two rails each
+p2p() {
+  local code
+  start 2 2 p2p --seconds 1 "$@"
+  finish
+  for code in "${codes[@]}"; do
+    [ "$code" -eq 0 ] || { not_ok "exit status ${codes[*]}"; return; }
+  done
+  [ $(($(sent 4) - sent_before)) -gt 20000 ] || not_ok "the interfaces have not carried it"
+}
+
+# The tests of libslime over two devices, which both engines of a test use, for so many requests
+# that were given up.
+peer_suite() {
+  NCCL_SLIME_HCA="=rxe0,rxe1" SLIME_REQUESTS=1000 suite peer "$peer_tests"
+}
+peer_tests='CAbi.*:Completion*:CppTest.*:Deadline.*:Messages*:Plan*:Pages*:Quiet.*:Remove*:Tagged*'
+
 # exhaustion SIZE TRY COMMAND...: rank 0 runs under the limit that COMMAND sets. Both ranks end, and
 # rank 0's warning names its rail, the size and what to try. Without the limit they work again.
 exhaustion() {

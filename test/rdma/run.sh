@@ -2,7 +2,7 @@
 # run.sh [CASE...]: verbs over the kernel's Soft-RoCE devices, in a virtual machine (vm.sh): the
 # contract suite, a receiver that sleeps, collectives over several ranks and rails, lost packets,
 # ports that go down, a rank that is killed (also one with a child), registrations that run out, rails
-# of libfabric.
+# of libfabric, and libslime.
 # `make check-rdma` builds what it needs and calls it. cases.sh and more_cases.sh have the cases.
 #   SLIME_BUILD_DIR        where the build is (default: build); logs go to its results-rdma/
 #   SLIME_TEST_TIMEOUT_S   limit for the machine (default 900)
@@ -27,7 +27,7 @@ set_up() {
   exit 77
 }
 
-for program in test/contract test/engine test/boundary bin/slime-perf; do
+for program in test/contract test/engine test/boundary test/peer bin/slime-perf; do
   [ -x "$SLIME_BUILD_DIR/$program" ] || {
     echo "run.sh: $SLIME_BUILD_DIR/$program is not built (make check-rdma builds it)" >&2
     finish 0 1 0

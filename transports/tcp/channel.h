@@ -55,7 +55,9 @@ class TcpChannel final : public Channel {
   void stop_watching();
   bool valid(const Work& work);
   void append(std::span<const Work> works);
-  bool has_output() const { return queue_.wants_to_send(reader_.awaited()) || !answers_.empty(); }
+  bool has_output() const { return queue_.wants_to_send(awaited()) || !answers_.empty(); }
+  // Writes of a list are acknowledged together.
+  uint32_t awaited() const { return reader_.mid_list() ? queue_.sent_ack() : reader_.awaited(); }
   bool blocked() const { return queue_.blocked() || answer_blocked_; }
   bool leaves_ack(size_t reported);
   void flush();

@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <optional>
 
 namespace slime::tcp {
 
@@ -47,8 +48,8 @@ bool FrameReader::read(int fd, std::span<Done> done, size_t* count) {
 bool FrameReader::consume(std::span<Done> done, size_t* count) {
   while (*count < done.size()) {
     if (!open_) {
-      if (staged() < kFrameHeaderBytes) return true;
-      if (!open_frame()) return false;
+      if (!list_.ready() && staged() < kFrameHeaderBytes) return true;
+      if (!next_frame()) return false;
       if (!open_) continue;  // it was one without a payload
     }
     if (remaining_ && staged() && !place_staged()) return false;
@@ -58,7 +59,13 @@ bool FrameReader::consume(std::span<Done> done, size_t* count) {
   return true;
 }
 
-bool FrameReader::open_frame() {
+// Its header is of the list, or staged.
+bool FrameReader::next_frame() {
+  listed_ = list_.ready();
+  if (listed_) {
+    header_ = list_.take();
+    return open_frame();
+  }
   std::memcpy(&header_, &staging_[begin_], kFrameHeaderBytes);
   begin_ += kFrameHeaderBytes;
   const bool may_need_no_ack = is(FrameType::kWrite);
@@ -66,6 +73,15 @@ bool FrameReader::open_frame() {
     return stop(ReadFault::Kind::kNotAFrame);
   }
   if (header_.length > max_message_bytes_) return stop(ReadFault::Kind::kTooLong);
+  return list_.filling() ? fill_list() : open_frame();
+}
+
+bool FrameReader::fill_list() {
+  const bool fits = is(FrameType::kSilentWrite) && header_.length > 0 && list_.add(header_);
+  return fits || stop(ReadFault::Kind::kNotAFrame);
+}
+
+bool FrameReader::open_frame() {
   peer_ack_ = header_.ack;
   refused_ = false;
   switch (static_cast<FrameType>(header_.type)) {
@@ -84,13 +100,15 @@ bool FrameReader::open_frame() {
     case FrameType::kRefused:
       if (header_.length > 0) return stop(ReadFault::Kind::kNotAFrame);
       return queue_.refused(header_.immediate) || stop(ReadFault::Kind::kNotOfOurs);
+    case FrameType::kList:
+      return list_.begin(header_.immediate, header_.length) || stop(ReadFault::Kind::kNotAFrame);
   }
   return stop(ReadFault::Kind::kNotAFrame);
 }
 
 bool FrameReader::open_write() {
   open_ = true;
-  remaining_ = header_.length;
+  remaining_ = header_.length - list_.take_ahead(header_.length);
   key_ = header_.remote_key;
   address_ = header_.remote_address;
   right_ = kRemoteWrite;
@@ -156,7 +174,8 @@ void FrameReader::copy_staged(size_t bytes) {
 
 bool FrameReader::complete(std::span<Done> done, size_t* count) {
   open_ = false;
-  if (header_.length > 0) after_large_ = header_.length >= kLargePayload;
+  if (header_.length > 0)
+    after_large_ = (listed_ ? list_.bytes() : header_.length) >= kLargePayload;
   if (!refused_) placed_bytes_ += header_.length;
   if (is(FrameType::kWrite) || is(FrameType::kSilentWrite)) return complete_write(done, count);
   complete_answer(done, count);
@@ -189,7 +208,9 @@ ssize_t FrameReader::fetch_header(int fd) {
   std::memmove(staging_.data(), staging_.data() + begin_, staged());  // less than one header
   end_ = staged();
   begin_ = 0;
-  const size_t asked = (after_large_ ? kStagedBehindLarge : staging_.size()) - end_;
+  const size_t wanted = after_large_ ? kStagedBehindLarge : staging_.size();
+  const size_t asked =
+      (list_.filling() ? std::min(list_.missing_headers(), wanted) : wanted) - end_;
   const ssize_t got = check_received(::recv(fd, &staging_[end_], asked, MSG_DONTWAIT), asked);
   if (got > 0) end_ += static_cast<size_t>(got);
   return got;
@@ -202,6 +223,7 @@ ssize_t FrameReader::fetch_payload(int fd, size_t budget) {
   if (const Verdict verdict = judge(pinned); verdict != Verdict::kPlace) {
     return verdict == Verdict::kThrowAway ? throw_away(fd, wanted) : -1;
   }
+  if (!list_.empty()) return fetch_listed(fd, budget);
   size_t behind = header_.length >= kLargePayload ? kStagedBehindLarge : staging_.size();
   if (wanted < remaining_) behind = 0;
   std::array<iovec, 2> vectors{iovec{target(), wanted}, iovec{staging_.data(), behind}};
@@ -215,6 +237,32 @@ ssize_t FrameReader::fetch_payload(int fd, size_t budget) {
   remaining_ -= of_payload;
   begin_ = 0;
   end_ = static_cast<size_t>(got) - of_payload;
+  return got;
+}
+
+// The rest of the open payload, which is pinned, and those behind it that may be placed.
+ssize_t FrameReader::fetch_listed(int fd, size_t budget) {
+  std::array<iovec, kMostListed + 1> vectors;
+  std::array<std::optional<RegionTable::Pin>, kMostListed> pins;
+  size_t count = 1, asked = remaining_;
+  vectors[0] = {target(), remaining_};
+  for (const FrameHeader& next : list_.rest()) {
+    if (asked >= budget) break;
+    const auto& pin = pins[count - 1].emplace(regions_, next.remote_key, next.remote_address,
+                                              next.length, kRemoteWrite);
+    if (pin.access() != RegionTable::Access::kGranted) break;
+    vectors[count++] = {reinterpret_cast<void*>(next.remote_address), next.length};
+    asked += next.length;
+  }
+  msghdr message{};
+  message.msg_iov = vectors.data();
+  message.msg_iovlen = count;
+  const ssize_t got = check_received(::recvmsg(fd, &message, MSG_DONTWAIT), asked);
+  if (got <= 0) return got;
+  const size_t of_first = std::min<uint64_t>(static_cast<size_t>(got), remaining_);
+  remaining_ -= of_first;
+  list_.place_ahead(static_cast<size_t>(got) - of_first);
+  begin_ = end_ = 0;
   return got;
 }
 

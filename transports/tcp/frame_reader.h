@@ -4,12 +4,14 @@
 //
 // Payload goes from the socket straight to its place. Headers, and small payloads behind them,
 // come through a small staging buffer, so that one call fetches many small frames; the tail of a
-// large payload fetches what follows it in the same call.
+// large payload fetches what follows it in the same call. Payloads of a list go to their places
+// together, by one call.
 //
-// States: between two frames; or a frame is open: its header is read, and remaining_ bytes of its
-// payload are still to come, which may be thrown away (refused_). After a fault the reader must not
-// be called again. Invariant: nothing is written before magic, type, length, key, right and bounds
-// are right. One thread; nothing is allocated after construction.
+// States: between two frames, perhaps of a list; or a frame is open: its header is read, and
+// remaining_ bytes of its payload are still to come, which may be thrown away (refused_). After a
+// fault the reader must not be called again. Invariant: nothing is written before magic, type,
+// length, key, right and bounds are right. One thread; nothing is allocated after construction, but
+// for the first list.
 #pragma once
 
 #include <sys/types.h>
@@ -23,6 +25,7 @@
 #include "transports/rail.h"
 #include "transports/region_table.h"
 #include "transports/tcp/answers.h"
+#include "transports/tcp/frame_list.h"
 #include "transports/tcp/reads.h"
 #include "transports/tcp/send_queue.h"
 #include "transports/tcp/wire.h"
@@ -77,9 +80,11 @@ class FrameReader {
   bool drained() const { return drained_; }  // the last read() left nothing in the socket
   // Without another byte from the socket, read() may report something.
   bool holds_more() const {
-    return open_ ? remaining_ == 0 || staged() > 0 : staged() >= kFrameHeaderBytes;
+    if (open_) return remaining_ == 0 || staged() > 0;
+    return staged() >= kFrameHeaderBytes || list_.ready();
   }
-  bool mid_frame() const { return open_ || begin_ != end_; }
+  bool mid_frame() const { return open_ || begin_ != end_ || !list_.empty(); }
+  bool mid_list() const { return !list_.empty() || (open_ && listed_); }
   uint32_t arrived() const { return arrived_; }  // writes complete so far, mod 2^32
   uint32_t awaited() const { return awaited_; }  // arrived() at the last that wants an ack
   uint32_t peer_ack() const { return peer_ack_; }
@@ -95,6 +100,8 @@ class FrameReader {
   }
   size_t staged() const { return end_ - begin_; }
   bool consume(std::span<Done> done, size_t* count);
+  bool next_frame();
+  bool fill_list();
   bool open_frame();
   bool open_write();
   bool open_answer();
@@ -108,6 +115,7 @@ class FrameReader {
   // Bytes moved; -1: see fault_.
   ssize_t fetch_header(int fd);
   ssize_t fetch_payload(int fd, size_t budget);
+  ssize_t fetch_listed(int fd, size_t budget);
   ssize_t check_received(ssize_t result, size_t asked);
   ssize_t throw_away(int fd, size_t bytes);
   enum class Verdict : uint8_t { kPlace, kThrowAway, kFault };
@@ -131,7 +139,9 @@ class FrameReader {
   uint64_t remaining_ = 0;          // bytes of the open frame's payload that are still to come
   bool open_ = false;               // header_ is of a frame that is not complete yet
   bool drained_ = false;
-  bool after_large_ = false;  // the last frame with a payload had a large one
+  bool after_large_ = false;  // the last frame with a payload had a large one, or was of a list
+  FrameList list_;
+  bool listed_ = false;  // the latest frame was of it
   uint32_t arrived_ = 0;
   uint32_t awaited_ = 0;
   uint32_t peer_ack_ = 0;

@@ -41,33 +41,81 @@ void SendQueue::add_vector(const void* data, size_t bytes) {
   gathered_ += bytes;
 }
 
-void SendQueue::add_frame(Entry& slot, uint64_t offset) {
-  const uint64_t payload_sent = offset > kFrameHeaderBytes ? offset - kFrameHeaderBytes : 0;
-  if (offset < kFrameHeaderBytes) {
-    add_vector(reinterpret_cast<const std::byte*>(&slot.header) + offset,
-               kFrameHeaderBytes - offset);
+void SendQueue::add_frame(uint64_t work, uint64_t offset) {
+  const Entry& slot = entry(work);
+  const size_t header = header_bytes(work);
+  const uint64_t payload_sent = offset > header ? offset - header : 0;
+  if (offset < header) {
+    add_vector(reinterpret_cast<const std::byte*>(&slot.header) + offset, header - offset);
   }
   if (slot.header.length > payload_sent) {
     add_vector(slot.payload + payload_sent, slot.header.length - payload_sent);
   }
 }
 
+// The rest of the frame or list that has begun. Returns the first write behind it.
+uint64_t SendQueue::gather_begun() {
+  uint64_t work = next_;
+  if (list_.has_begun() && list_.covers(next_)) {
+    if (const auto block = list_.rest(); !block.empty()) add_vector(block.data(), block.size());
+    for (; work != list_.end(); ++work) add_frame(work, work == next_ ? offset_ : 0);
+  } else {
+    list_.clear();
+    if (offset_ > 0) add_frame(work++, offset_);
+  }
+  gathered_begun_ = gathered_;
+  return work;
+}
+
 void SendQueue::gather_whole(uint64_t from, uint32_t arrived) {
   for (uint64_t work = from; work != tail_; ++work) {
     if (vector_count_ + 2 > most_vectors_ || gathered_ >= kMaxCallBytes) return;
-    Entry& slot = entry(work);
-    slot.header.ack = arrived;
-    add_frame(slot, 0);
+    if (is_short(work)) {
+      if (!list_.empty()) return;  // one by a call
+      if (gather_list(work, arrived)) {
+        work = list_.end() - 1;
+        continue;
+      }
+    }
+    entry(work).header.ack = arrived;
+    add_frame(work, 0);
   }
 }
 
-// A frame that has begun is first. An acknowledgement of its own is needed only where no header of
-// a write will carry the count.
+bool SendQueue::is_short(uint64_t work) {
+  const FrameHeader& header = entry(work).header;
+  return header.type == static_cast<uint8_t>(FrameType::kSilentWrite) && header.length > 0 &&
+         header.length <= kMostShort;
+}
+
+// False: too few short ones are here.
+bool SendQueue::gather_list(uint64_t from, uint32_t arrived) {
+  const uint64_t room = most_vectors_ - vector_count_ - 1;
+  const uint64_t most = std::min({from + kMostListed, from + room, tail_});
+  // What the kernel does not take at once holds up what is behind it, and is acknowledged late.
+  const uint32_t most_bytes = blocked_ ? kMaxListBytes / 4 : kMaxListBytes;
+  uint64_t end = from;
+  uint32_t bytes = 0;
+  for (; end != most && is_short(end); bytes += entry(end++).header.length) {
+    if (bytes + entry(end).header.length > most_bytes) break;
+  }
+  if (end < from + WriteList::kLeast) return false;
+  list_.begin(from, bytes, arrived);
+  for (uint64_t work = from; work != end; ++work) {
+    entry(work).header.ack = arrived;
+    list_.add(entry(work).header);
+  }
+  add_vector(list_.rest().data(), list_.rest().size());
+  for (uint64_t work = from; work != end; ++work) add_frame(work, 0);
+  return true;
+}
+
+// What has begun is first. An acknowledgement of its own is needed only where no header of a write
+// will carry the count.
 std::span<iovec> SendQueue::gather(uint32_t arrived, uint32_t awaited, bool begin_works) {
   vector_count_ = 0;
   gathered_ = 0;
-  const uint64_t first_whole = next_ + (offset_ > 0);
-  if (offset_ > 0) add_frame(entry(next_), offset_);
+  const uint64_t first_whole = gather_begun();
   if (owes_ack(awaited) && control_.empty() && (first_whole == tail_ || !begin_works)) {
     FrameHeader ack;
     ack.type = static_cast<uint8_t>(FrameType::kAck);
@@ -87,7 +135,12 @@ size_t SendQueue::advance(size_t bytes) {
   SLIME_CHECK(next_ != tail_);
   const Entry& slot = entry(next_);
   if (offset_ == 0) sent_ack_ = slot.header.ack;
-  const uint64_t left = kFrameHeaderBytes + slot.header.length - offset_;
+  if (list_.covers(next_) && !list_.rest().empty()) {
+    const size_t of_block = std::min(bytes, list_.rest().size());
+    list_.moved(of_block);
+    return bytes - of_block;
+  }
+  const uint64_t left = header_bytes(next_) + slot.header.length - offset_;
   const uint64_t step = std::min<uint64_t>(bytes, left);
   offset_ = step == left ? 0 : offset_ + step;
   next_ += step == left;
@@ -97,7 +150,9 @@ size_t SendQueue::advance(size_t bytes) {
 void SendQueue::moved(size_t bytes) {
   SLIME_CHECK(bytes <= gathered_);
   blocked_ = bytes < gathered_;
-  if (offset_ > 0 && bytes > 0) bytes = advance(bytes);
+  size_t of_begun = std::min(bytes, gathered_begun_);
+  bytes -= of_begun;
+  while (of_begun > 0) of_begun = advance(of_begun);
   if (const size_t of_control = std::min(bytes, gathered_control_); of_control > 0) {
     sent_ack_ = control_.moved(of_control);
     bytes -= of_control;

@@ -6,9 +6,10 @@
 //
 // A write is done when the kernel has it whole; a silent one, and with confirm_delivery all that
 // are not unconfirmed, when the peer has acknowledged it. Writes are done in their order. Control
-// frames go before writes of which the kernel has nothing yet.
+// frames go before writes of which the kernel has nothing yet. Short silent writes leave in lists
+// (write_list.h), one by each call.
 //
-// One thread. Nothing is allocated after construction.
+// One thread. Nothing is allocated after construction, but for the first list.
 #pragma once
 
 #include <sys/uio.h>
@@ -22,6 +23,7 @@
 #include "transports/rail.h"
 #include "transports/tcp/control_frames.h"
 #include "transports/tcp/wire.h"
+#include "transports/tcp/write_list.h"
 
 namespace slime::tcp {
 
@@ -52,6 +54,7 @@ class SendQueue {
   bool blocked() const { return blocked_; }  // the kernel took less than it was offered
   // An answer carried this count of the peer's writes.
   void note_ack(uint32_t arrived) { sent_ack_ = arrived; }
+  uint32_t sent_ack() const { return sent_ack_; }
 
   // The peer's count of our writes. False: it claims some that we have not sent.
   bool acknowledge(uint32_t cumulative);
@@ -73,8 +76,10 @@ class SendQueue {
   // sends falls out of the cache before the peer reads it. Far fewer vectors than IOV_MAX (1024).
   static constexpr size_t kMaxCallBytes = size_t{2} << 20;
   static constexpr size_t kMaxVectors = 512;
-  // A header and a payload for each write, one more for the control frames.
-  static size_t vectors_for(uint32_t depth) { return std::min<size_t>(2 * depth + 1, kMaxVectors); }
+  // Longer payloads are worth a call of the receiver each.
+  static constexpr uint32_t kMostShort = 32 << 10;
+  // A header and a payload for each write, one more for the control frames, and for a list's block.
+  static size_t vectors_for(uint32_t depth) { return std::min<size_t>(2 * depth + 2, kMaxVectors); }
 
   Entry& entry(uint64_t work) { return entries_[work & mask_]; }
   bool owes_ack(uint32_t awaited) const { return static_cast<int32_t>(awaited - sent_ack_) > 0; }
@@ -85,8 +90,12 @@ class SendQueue {
     while (done_ != next_ && is_done(done_)) ++done_;
   }
   void add_vector(const void* data, size_t bytes);
-  void add_frame(Entry& slot, uint64_t offset);
+  size_t header_bytes(uint64_t work) const { return list_.covers(work) ? 0 : kFrameHeaderBytes; }
+  void add_frame(uint64_t work, uint64_t offset);
+  uint64_t gather_begun();
   void gather_whole(uint64_t from, uint32_t arrived);
+  bool is_short(uint64_t work);
+  bool gather_list(uint64_t from, uint32_t arrived);
   size_t advance(size_t bytes);  // of the write next_; returns what is left
 
   const uint32_t depth_;
@@ -98,6 +107,7 @@ class SendQueue {
   uint64_t tail_ = 0;    // writes posted
   uint64_t next_ = 0;    // writes that the kernel has whole
   uint64_t offset_ = 0;  // bytes of the frame of write next_ that the kernel has
+  WriteList list_;       // of which the kernel has a part, or that was gathered last
   uint64_t acked_ = 0;   // writes that the peer has acknowledged
   uint64_t done_ = 0;
   uint64_t reported_ = 0;  // writes whose kSent or kRefused was given out
@@ -109,6 +119,7 @@ class SendQueue {
   const std::unique_ptr<iovec[]> vectors_;
   size_t vector_count_ = 0;
   size_t gathered_ = 0;          // bytes in vectors_
+  size_t gathered_begun_ = 0;    // of what had begun before
   size_t gathered_control_ = 0;  // of control frames
 };
 
