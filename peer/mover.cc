@@ -14,11 +14,6 @@ constexpr char kNoLetter[] = "its sender has given the message up, or has gone; 
 }  // namespace
 
 void Mover::add(std::shared_ptr<PeerRequest> request) {
-  for (size_t i = transfers_.size(); i < kTransfers; ++i) {
-    transfers_.push_back(std::make_unique<PieceTransfer>());
-    transfers_.back()->mover = this;
-    free_.push_back(transfers_.back().get());
-  }
   const uint64_t late_ns = link_.rails().clock().now_ns + kLateLookNs;
   look_ns_ = std::min({look_ns_, request->due_ns(), late_ns});
   waiting_.push_back(std::move(request));
@@ -65,11 +60,13 @@ void Mover::give_all_up(const Error& why) {
 }
 
 void Mover::fence_rails(PeerRequest& request) {
+  std::vector<const WorkOwner*> owners;
+  for (const auto& transfer : transfers_) {
+    if (transfer->request == &request) owners.push_back(transfer.get());
+  }
+  std::ranges::sort(owners);
   const auto is_of = [&](const WorkOwner* owner, uint32_t part) {
-    return flushes_.is_of(owner, part, request) ||
-           std::ranges::any_of(transfers_, [&](const auto& transfer) {
-             return transfer->request == &request && transfer.get() == owner;
-           });
+    return std::ranges::binary_search(owners, owner) || flushes_.is_of(owner, part, request);
   };
   LinkRails& rails = link_.rails();
   for (size_t i = 0; i < rails.count() && link_.status() == Status::kOk; ++i) {
@@ -157,8 +154,9 @@ void Mover::prepare(PeerRequest& request) {
 }
 
 bool Mover::has_room() const {
-  const uint64_t most = kMostOpenBytes * std::max<size_t>(link_.rails().up_count(), 1);
-  return !free_.empty() && !queue_.any() && open_bytes_ < most;
+  const size_t rails = std::max<size_t>(link_.rails().up_count(), 1);
+  return transfers_.size() - free_.size() < kTransfers * rails && !queue_.any() &&
+         open_bytes_ < kMostOpenBytes * rails;
 }
 
 // False: there is no room for the next part. It may also wait for keys, or have been given up.
@@ -171,14 +169,25 @@ bool Mover::begin(PeerRequest& request) {
       if (!request.has_keys) return true;
       continue;
     }
-    PieceTransfer* const transfer = free_.back();
-    free_.pop_back();
-    start(request, *transfer);
+    start(request);
   }
   return true;
 }
 
-void Mover::start(PeerRequest& request, PieceTransfer& transfer) {
+Mover::PieceTransfer& Mover::take_transfer() {
+  if (free_.empty()) {
+    transfers_.push_back(std::make_unique<PieceTransfer>());
+    transfers_.back()->mover = this;
+    free_.reserve(transfers_.capacity());
+    free_.push_back(transfers_.back().get());
+  }
+  PieceTransfer* const transfer = free_.back();
+  free_.pop_back();
+  return *transfer;
+}
+
+void Mover::start(PeerRequest& request) {
+  PieceTransfer& transfer = take_transfer();
   const Piece piece = request.take(most_bytes());
   transfer.request = &request;
   request.opened();

@@ -1,6 +1,6 @@
 // Moves the pieces of requests over a link.
 //
-// Requests begin in the order in which they came, as far as kTransfers transfers go; up to as many
+// Requests begin in the order in which they came, as far as kTransfers a rail go; up to as many
 // that wait for the peer's keys let others pass. A piece is cut where it is longer than kMostPiece,
 // so that a request that is given up ends soon. A long request gets its pieces some at a time, when
 // there is room for them.
@@ -8,7 +8,8 @@
 // States of a request here: waiting (for keys, or for a transfer that is free), begun (in moving_),
 // ended. One that is overdue begins nothing more, and ends with its last transfer. If that does not
 // come, the rails that carry it are fenced: then nothing of it is under way when both ends have.
-// Memory: kTransfers transfers from the first request on. Thread: that of the link.
+// Memory: as many transfers as were ever under way at once, kTransfers for each rail at most.
+// Thread: that of the link.
 #pragma once
 
 #include <deque>
@@ -28,7 +29,9 @@ namespace slime {
 
 class Mover {
  public:
-  static constexpr size_t kTransfers = 256;
+  // Under way for each rail that is up: as many as its queue takes, so that works wait there and
+  // leave many at a time.
+  static constexpr size_t kTransfers = 320;
   static constexpr uint64_t kMostPiece = 16 << 20;
   static constexpr size_t kRefill = 1024;  // pieces of a long request
   // Begun and not ended, for each rail that is up: so that what comes later waits for no more.
@@ -105,7 +108,8 @@ class Mover {
   bool has_room() const;
   void prepare(PeerRequest& request);
   bool begin(PeerRequest& request);
-  void start(PeerRequest& request, PieceTransfer& transfer);
+  void start(PeerRequest& request);
+  PieceTransfer& take_transfer();
   void ended(PieceTransfer& transfer);
   void let_message_follow(const std::shared_ptr<PeerRequest>& request, uint64_t now_ns);
   uint64_t most_bytes() const;

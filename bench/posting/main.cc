@@ -103,6 +103,8 @@ struct EngineRow {
 constexpr EngineRow kEngineRows[] = {
     {"engine: works into its Link", run_engine_link, {8, kGroupNics}},
     {"engine: isend and irecv", run_engine_comms, {8, kGroupNics}},
+    {"libslime: writes of pages", run_peer_writes, {8, kGroupNics}},
+    {"libslime: reads of pages", run_peer_reads, {8, kGroupNics}},
     {"one thread, 8 NICs: Link", run_engine_link, {1, 8}},
     {"one thread, 16 NICs: Link", run_engine_link, {1, 16}},
     {"one thread, 32 NICs: Link", run_engine_link, {1, 32}},

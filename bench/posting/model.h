@@ -78,5 +78,10 @@ Outcome run_engine_link(const Shape& shape, const Regime& regime, const RunLengt
                         uint64_t seed);
 Outcome run_engine_comms(const Shape& shape, const Regime& regime, const RunLength& length,
                          uint64_t seed);
+// libslime: requests of 256 pages that do not touch.
+Outcome run_peer_writes(const Shape& shape, const Regime& regime, const RunLength& length,
+                        uint64_t seed);
+Outcome run_peer_reads(const Shape& shape, const Regime& regime, const RunLength& length,
+                       uint64_t seed);
 
 }  // namespace slime::bench

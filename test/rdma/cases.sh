@@ -239,7 +239,8 @@ run p2p-pieces p2p --op write --size 4K --batch 64 --plan
 run p2p-told p2p --op write --size 8,4K,64K --immediate
 run p2p-send p2p --op send --size 8,4K,64K
 run p2p-signal p2p --op signal --size 8
-run peer peer_suite
+# Both engines of a test have both devices. 1,000 requests are given up.
+NCCL_SLIME_HCA="=rxe0,rxe1" SLIME_REQUESTS=1000 run peer suite peer "$peer_tests"
 run memory-exhausted memory_exhausted
 for few in 6 9 12; do run "objects-exhausted-$few" objects_exhausted $few; done
 true # the counts say what failed

@@ -35,11 +35,7 @@ p2p() {
   [ $(($(sent 4) - sent_before)) -gt 20000 ] || not_ok "the interfaces have not carried it"
 }
 
-# The tests of libslime over two devices, which both engines of a test use, for so many requests
-# that were given up.
-peer_suite() {
-  NCCL_SLIME_HCA="=rxe0,rxe1" SLIME_REQUESTS=1000 suite peer "$peer_tests"
-}
+# Tests of libslime.
 peer_tests='CAbi.*:Completion*:CppTest.*:Deadline.*:Messages*:Plan*:Pages*:Quiet.*:Remove*:Tagged*'
 
 # exhaustion SIZE TRY COMMAND...: rank 0 runs under the limit that COMMAND sets. Both ranks end, and
