@@ -32,21 +32,24 @@ int slime_register(slime_engine* engine, void* address, size_t bytes, const slim
       return invalid("slime_register: an argument is NULL");
     }
     slime_memory known = SLIME_MEMORY_INIT;
-    if (!read_struct(memory, &known) || known.rights > 3 || known.kind > SLIME_CUDA ||
-        known.dma_buf < -1 || known.reserved != 0) {
+    if (!read_struct(memory, &known) || known.rights > 3 || known.kind > SLIME_CUDA_DMA_BUF ||
+        (known.kind == SLIME_CUDA_DMA_BUF && known.dma_buf < 0) || known.reserved != 0) {
       return invalid(
-          "slime_register: memory.size is wrong (begin with SLIME_MEMORY_INIT), a right or "
-          "its kind is unknown, dma_buf is less than -1, or reserved is not 0");
+          "slime_register: memory.size is wrong (begin with SLIME_MEMORY_INIT), memory.rights or "
+          "memory.kind is unknown, memory.dma_buf is no descriptor, or memory.reserved is not 0");
     }
     const std::string name = known.name != nullptr ? known.name : "";
     if (name.size() > NamedRegions::kMostNameBytes) {
       return invalid("slime_register: the name has more than 63 bytes");
     }
-    MemoryRange range{address, bytes};
-    range.kind = known.kind == SLIME_CUDA ? MemoryKind::kCuda : MemoryKind::kHost;
-    range.dma_buf = known.dma_buf;
-    range.dma_buf_offset = known.dma_buf_offset;
-    range.rights = static_cast<uint8_t>(known.rights);
+    const auto rights = static_cast<uint8_t>(known.rights);
+    MemoryRange range{.address = address, .bytes = bytes, .rights = rights};
+    if (known.kind != SLIME_HOST) range.kind = MemoryKind::kCuda;
+    if (known.kind == SLIME_CUDA_DMA_BUF) {
+      range.dma_buf = known.dma_buf;
+      range.dma_buf_offset = known.dma_buf_offset;
+      range.alone = true;  // another one may have the same address
+    }
     return tell(engine->engine->register_memory(range, name), region);
   });
 }

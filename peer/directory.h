@@ -13,8 +13,8 @@
 #include <memory>
 
 #include "link/link.h"
+#include "peer/moving/peer_request.h"
 #include "peer/named_regions.h"
-#include "peer/peer_request.h"
 #include "peer/records.h"
 
 namespace slime {

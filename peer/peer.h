@@ -28,7 +28,7 @@
 #include "peer/directory.h"
 #include "peer/keys.h"
 #include "peer/messages/barriers.h"
-#include "peer/mover.h"
+#include "peer/moving/mover.h"
 #include "peer/owner.h"
 #include "peer/records.h"
 

@@ -63,6 +63,9 @@ struct Remote {
     state = Keys::kKnown;
     std::ranges::copy(given, keys.begin());
   }
+  bool is_known_on(uint64_t link) const { return link_ == link && state == Keys::kKnown; }
+  // The peer has refused a work with them: the region has gone, and does not come back.
+  void refuse() { state = Keys::kRefused; }
   Keys state = Keys::kUnknown;
   std::array<uint64_t, kMaxRails> keys = {};  // for each rail of the link
 

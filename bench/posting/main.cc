@@ -99,7 +99,8 @@ struct EngineRow {
   Outcome (*run)(const Shape&, const Regime&, const RunLength&, uint64_t);
   Shape shape;
 };
-// Threads share nothing, so the first two have the counts of any number of threads of 4 NICs each.
+// Threads share nothing. So the rows of 8 threads give the counts per work of any number of threads
+// with 4 NICs each.
 constexpr EngineRow kEngineRows[] = {
     {"engine: works into its Link", run_engine_link, {8, kGroupNics}},
     {"engine: isend and irecv", run_engine_comms, {8, kGroupNics}},

@@ -38,6 +38,19 @@ inline sim::RailModel receiver_model() {
   return model;
 }
 
+// The engine and libslime run over rails that reorder, as EFA does.
+inline RailCaps unordered_caps(const std::string& name) {
+  RailCaps caps = sim_caps(name);
+  caps.ordered = false;
+  return caps;
+}
+
+inline sim::RailModel unordered_sender_model(const Regime& regime) {
+  sim::RailModel model = sender_model(regime);
+  model.jitter_ns = 3'000;
+  return model;
+}
+
 struct Nic {
   std::unique_ptr<Rail> rail, peer_rail;
   std::unique_ptr<Channel> channel, peer;

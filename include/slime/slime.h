@@ -21,7 +21,9 @@
  * use the initialisers.
  *
  * When a write is done, its bytes are visible at the peer. When a read is done, they are here. In
- * memory of a GPU: for what the program launches there from then on. A
+ * memory of a GPU they are there for what is launched from then on, where the GPU's
+ * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING is not NONE; else call
+ * cuFlushGPUDirectRDMAWrites() before. A
  * piece may be moved twice when a NIC fails, so the peer's program must not use memory that is
  * written before it has been told that the request is done. */
 /* clang-format on */
@@ -70,12 +72,12 @@ int slime_remove_peer(slime_engine* engine, slime_peer peer);
 int slime_accept(slime_engine* engine, int64_t timeout_ns, slime_peer_info* info);
 int slime_peer_state(slime_engine* engine, slime_peer peer, slime_peer_info* info);
 
-/* `memory` NULL: memory of the host, that peers may read and write. It stays mapped until
+/* `memory` NULL: memory of the host, which peers may read and write. It stays mapped until
  * slime_deregister() has returned SLIME_OK: tcp rails copy, and do not look. Memory of a GPU needs
- * NICs that reach it, else the call fails (SLIME_ERR_UNSUPPORTED). Writes to it end a round trip
- * later, because a NIC confirms bytes that the GPU may not have yet, and a read behind them brings
- * them there. That is left out if peers may not read the region: then the program there has to
- * flush (cuFlushGPUDirectRDMAWrites()) before it uses what was written. */
+ * NICs that reach it, else the call fails (SLIME_ERR_UNSUPPORTED). A NIC confirms bytes that the
+ * GPU may not have yet, so writes into such memory are followed by a read, and end a round trip
+ * later. If peers may not read the region, there is no such read: then the program there waits for
+ * its bytes itself. */
 int slime_register(slime_engine* engine, void* address, size_t bytes, const slime_memory* memory,
                    slime_region* region);
 /* No request may use it from now on, and no peer gets its keys. SLIME_OK: no peer touches the
@@ -167,25 +169,25 @@ int slime_expect(slime_engine* engine, slime_peer peer, uint32_t immediate, uint
                  const slime_extra* extra, slime_request* request);
 /* Those that came and that nobody has expected count no more. */
 int slime_forget(slime_engine* engine, slime_peer peer, uint32_t immediate);
-/* Sends a message of any length, for one slime_recv() at the peer. Messages of one sender that fit
- * the same receive are received in the order of these calls. One of SLIME_SHORT_BYTES or less is
- * copied, and the request is done when the peer's engine has it. A longer one is read by the peer
- * when a receive fits it: the memory may change when the request is done. It need not be
- * registered; where there are RDMA NICs it must be writable, or this call fails. The request ends
- * with an error if the receive ends before it has read the message, and may do so if the link is
- * lost before a receive has come for it. A peer keeps 4096 messages of each sender that nobody has
- * received; further ones wait here, also for receives with other tags. */
+/* Sends a message of any length, of memory of the host, for one slime_recv() at the peer. Messages
+ * of one sender that fit the same receive are received in the order of these calls. One of
+ * SLIME_SHORT_BYTES or less is copied, and the request is done when the peer's engine has it. A
+ * longer one is read by the peer when a receive fits it: the memory may change when the request is
+ * done. It need not be registered; where there are RDMA NICs it must be writable, or this call
+ * fails. The request ends with an error if the receive ends before it has read the message, and may
+ * do so if the link is lost before a receive has come for it. A peer keeps 4096 messages of each
+ * sender that nobody has received; further ones wait here, also for receives with other tags. */
 int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t bytes, uint64_t tag,
                const slime_extra* extra, slime_request* request);
 #define SLIME_SHORT_BYTES 5096
 /* The request is done when the first message has come, of this peer or of SLIME_ANY_PEER, whose tag
  * has the bits of `tag` where `tag_mask` has ones. The result says who sent it, its tag and its
  * bytes. One that is longer than `bytes` ends the request with SLIME_ERR_INVALID and is gone; if it
- * is not short its sender gets an error too. The memory need not be registered. Receives get
- * messages in the order of these calls. The request ends with an error when its peer is gone (of
- * SLIME_ANY_PEER, only while it reads a message), and when the sender gives up a long message that
- * it reads: receive again. To receive no longer, cancel it: when it has ended, the memory is
- * written no more. */
+ * is not short its sender gets an error too. The memory, which is the host's, need not be
+ * registered. Receives get messages in the order of these calls. The request ends with an error
+ * when its peer is gone (of SLIME_ANY_PEER, only while it reads a message), and when the sender
+ * gives up a long message that it reads: receive again. To receive no longer, cancel it: when it
+ * has ended, the memory is written no more. */
 int slime_recv(slime_engine* engine, slime_peer peer, void* room, size_t bytes, uint64_t tag,
                uint64_t tag_mask, const slime_extra* extra, slime_request* request);
 /* Of a request, a plan, a remote region or a notification. Reads, writes, sends, notifications and

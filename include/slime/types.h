@@ -64,26 +64,27 @@ typedef struct {
 #define SLIME_OPTIONS_INIT \
   { sizeof(slime_options), NULL, 0, NULL, NULL, NULL, NULL }
 
-/* Where memory is. */
-enum { SLIME_HOST = 0, SLIME_CUDA = 1 };
+/* Kinds of memory: the host's; a GPU's; a GPU's, which NICs find by a DMA-BUF. */
+enum { SLIME_HOST = 0, SLIME_CUDA = 1, SLIME_CUDA_DMA_BUF = 2 };
 
 /* Of slime_register(). */
 typedef struct {
   size_t size;     /* sizeof(slime_memory) */
   uint32_t rights; /* of peers: SLIME_REMOTE_... */
-  uint32_t kind;   /* SLIME_HOST or SLIME_CUDA */
+  /* SLIME_CUDA: NICs find it by its address, for which the module nvidia-peermem is loaded. */
+  uint32_t kind; /* SLIME_HOST, SLIME_CUDA or SLIME_CUDA_DMA_BUF */
   /* Peers can find it by this name (slime_regions()): 63 bytes at most, of one region here. NULL:
    * only those find it whom the program gives what slime_advertise() writes. */
   const char* name;
-  /* A DMA-BUF that has the memory from dma_buf_offset on, as cuMemGetHandleForAddressRange() gives
-   * one; it may be closed when the call has returned. -1: NICs find the memory by its address,
-   * which that of a GPU needs a peer memory module for (nvidia-peermem). */
+  /* Of a SLIME_CUDA_DMA_BUF: a descriptor whose DMA-BUF contains the memory, from dma_buf_offset
+   * on, as cuMemGetHandleForAddressRange() gives one. It may be closed when the call has returned.
+   * The address is still the one that the GPU has for it. Else both are ignored. */
   int dma_buf;
   int reserved; /* 0 */
   uint64_t dma_buf_offset;
 } slime_memory;
 #define SLIME_MEMORY_INIT \
-  { sizeof(slime_memory), SLIME_REMOTE_READ | SLIME_REMOTE_WRITE, SLIME_HOST, NULL, -1, 0, 0 }
+  { sizeof(slime_memory), SLIME_REMOTE_READ | SLIME_REMOTE_WRITE, SLIME_HOST, NULL, 0, 0, 0 }
 
 /* A named region of a peer. */
 typedef struct {
@@ -222,8 +223,9 @@ typedef struct {
   /* For people, a line for each rail of the link: its number, its NIC and transport here, and
    * whether it is up; "": not connected. */
   const char* rail_text;
-  /* Of a request of 4096 bytes or less over this link, from its first byte until it was done: the
-   * average of the last dozen or so. 0: there was none yet. */
+  /* Nanoseconds that reads and writes of 1 to 4096 bytes over this link have taken until their
+   * bytes were confirmed: a moving average, in which each new one counts an eighth. 0: there was
+   * none yet. */
   uint64_t round_trip_ns;
 } slime_peer_info;
 #define SLIME_PEER_INFO_INIT \

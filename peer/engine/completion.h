@@ -15,7 +15,7 @@
 #include <mutex>
 #include <optional>
 
-#include "peer/peer_request.h"
+#include "peer/moving/peer_request.h"
 #include "peer/ready_fd.h"
 
 namespace slime {

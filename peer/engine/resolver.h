@@ -13,7 +13,7 @@
 #include "peer/engine/assignment.h"
 #include "peer/handle_table.h"
 #include "peer/keys.h"
-#include "peer/peer_request.h"
+#include "peer/moving/peer_request.h"
 
 namespace slime {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "peer/engine/resolver.h"
-#include "peer/piece_source.h"
+#include "peer/moving/piece_source.h"
 
 namespace slime {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "peer/peer_request.h"
+#include "peer/moving/peer_request.h"
 
 namespace slime {
 

@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "peer/peer_request.h"
+#include "peer/moving/peer_request.h"
 
 namespace slime {
 

@@ -13,7 +13,7 @@
 #include "peer/messages/message.h"
 #include "peer/messages/notices.h"
 #include "peer/messages/receiver.h"
-#include "peer/peer_request.h"
+#include "peer/moving/peer_request.h"
 
 namespace slime {
 

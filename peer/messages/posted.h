@@ -5,7 +5,7 @@
 #include <list>
 
 #include "base/clock.h"
-#include "peer/peer_request.h"
+#include "peer/moving/peer_request.h"
 
 namespace slime {
 

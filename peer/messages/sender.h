@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "peer/messages/message.h"
-#include "peer/peer_request.h"
+#include "peer/moving/peer_request.h"
 #include "peer/ring.h"
 
 namespace slime {

@@ -22,7 +22,7 @@
 
 #include "peer/messages/letters.h"
 #include "peer/messages/sender.h"
-#include "peer/peer_request.h"
+#include "peer/moving/peer_request.h"
 
 namespace slime {
 

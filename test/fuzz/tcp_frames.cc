@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "test/fuzz/support/stream.h"
-#include "transports/tcp/frame_reader.h"
+#include "transports/tcp/frames/frame_reader.h"
 
 namespace slime::tcp {
 
@@ -11,6 +11,7 @@ class FrameBench {
  public:
   static constexpr size_t kRange = 5000, kGuard = 64, kMaxMessage = 100'000;
   static constexpr std::byte kSecret{0xee};  // around the ranges
+  static constexpr uint32_t kTypes = static_cast<uint32_t>(FrameType::kList) + 1;  // 0 is unknown
 
   explicit FrameBench(fuzz::Input& input) : input_(input), memory_(kRange + 2 * kGuard, kSecret) {
     key_ = *regions_.add({range(), kRange});
@@ -28,7 +29,7 @@ class FrameBench {
         for (uint32_t i = input_.below(64); i > 0; --i) say_frame(FrameType::kAck, 0);
         break;
       case 2:
-        say_frame(static_cast<FrameType>(input_.below(10)),
+        say_frame(static_cast<FrameType>(input_.below(kTypes)),
                   input_.below(2) ? 0 : input_.below(kRange));
         break;
       case 3:
@@ -43,6 +44,9 @@ class FrameBench {
       case 6:
         send();
         if (input_.below(8) == 0) renew_readable();
+        break;
+      case 7:
+        if (!say_list()) return false;
         break;
       default:
         say_payload(input_.below(2) ? FrameType::kWrite : FrameType::kSilentWrite,
@@ -83,6 +87,45 @@ class FrameBench {
     say_frame(type, length);
     const std::vector<std::byte> payload(length, std::byte{0x55});
     stream_.say(std::span(payload).first(length - input_.below(2) * length / 2));
+  }
+  FrameHeader listed_header() {
+    FrameHeader header;
+    header.type = static_cast<uint8_t>(FrameType::kSilentWrite);
+    header.length = 1 + input_.take<uint8_t>();
+    header.remote_address = reinterpret_cast<uint64_t>(range()) + input_.take<uint16_t>() % kRange;
+    header.remote_key = key_;
+    const uint32_t damage = input_.below(128);  // one would be enough for the whole list
+    if (damage == 1) header.remote_key ^= uint64_t{1} << input_.below(64);
+    if (damage == 2) header.remote_key = other_key_;
+    if (damage == 3) header.length = 0;
+    if (damage == 4) header.type = static_cast<uint8_t>(input_.below(kTypes));
+    if (damage == 5) header.length = input_.take<uint16_t>();
+    return header;
+  }
+  // In two parts, the second of which may be missing. False: the reader has given up on the first.
+  bool say_list() {
+    std::vector<FrameHeader> block(2 + input_.below(kMostListed + 1));  // one too many at most
+    FrameHeader& head = block[0];
+    head.type = static_cast<uint8_t>(FrameType::kList);
+    head.immediate = static_cast<uint32_t>(block.size() - 1);
+    for (FrameHeader& header : std::span(block).subspan(1)) {
+      header = listed_header();
+      head.length += header.length;
+    }
+    const size_t payload = head.length;
+    const uint32_t damage = input_.below(32);
+    if (damage == 1) ++head.length;
+    if (damage == 2) --head.length;
+    if (damage == 3) head.length = input_.take<uint32_t>();
+    if (damage == 4) head.immediate = input_.take<uint8_t>();
+    const auto headers = std::as_bytes(std::span(block));
+    std::vector<std::byte> list(headers.begin(), headers.end());
+    list.resize(list.size() + payload, std::byte{0x55});
+    const size_t cut = input_.take<uint16_t>() % (list.size() + 1);
+    stream_.say(std::span(list).first(cut));
+    if (!read()) return false;
+    if (input_.below(4) != 1) stream_.say(std::span(list).subspan(cut));
+    return true;
   }
   // What is under way from there, and to come with the old key, is refused.
   void renew_readable() {

@@ -155,14 +155,12 @@ TEST(CAbi, MemoryThatNoNicReachesIsRefused) {
   };
   terms.kind = SLIME_CUDA;
   refused(SLIME_ERR_UNSUPPORTED, "register host memory");
-  terms.kind = SLIME_HOST;
-  terms.dma_buf = 1'000'000;
+  terms.kind = SLIME_CUDA_DMA_BUF;
   refused(SLIME_ERR_UNSUPPORTED, "register host memory");
-  terms.dma_buf = -2;
-  refused(SLIME_ERR_INVALID, "dma_buf is less than -1");
   terms.dma_buf = -1;
-  terms.kind = SLIME_CUDA + 1;
-  refused(SLIME_ERR_INVALID, "its kind is unknown");
+  refused(SLIME_ERR_INVALID, "memory.dma_buf is no descriptor");
+  terms.kind = SLIME_CUDA_DMA_BUF + 1;
+  refused(SLIME_ERR_INVALID, "memory.kind is unknown");
 }
 
 }  // namespace

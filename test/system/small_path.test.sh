@@ -37,7 +37,7 @@ fi
 # Of the first connection for data, the first segment gets through at the fourth time, and nothing comes back
 # for a while after that. The second one, of another channel, gets nothing through for as long: so
 # the peer still listens, and refuses a second hello for the first channel.
-hello_magic=0x736c696d # "slim" (transports/tcp/wire.h), as it is sent
+hello_magic=0x736c696d # "slim" (transports/tcp/frames/wire.h), as it is sent
 lose_answers() {
   in_switch nft -f - <<END
 table netdev lost {

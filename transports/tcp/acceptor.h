@@ -17,7 +17,7 @@
 #include "base/net/port_range.h"
 #include "base/random.h"
 #include "settings/settings.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/frames/wire.h"
 
 namespace slime::tcp {
 

@@ -198,7 +198,8 @@ void TcpChannel::flush() {
 }
 
 void TcpChannel::send_works() {
-  const std::span<iovec> vectors = queue_.gather(reader_.arrived(), awaited(), !answers_due_);
+  const std::span<iovec> vectors =
+      queue_.gather(reader_.arrived(), reader_.awaited(), !answers_due_);
   const size_t asked = queue_.gathered();
   const ssize_t result = asked > 0 ? send_vectors(vectors) : 0;
   queue_.moved(result > 0 ? static_cast<size_t>(result) : 0);

@@ -13,11 +13,11 @@
 #include "base/net/socket.h"
 #include "transports/channel_common.h"
 #include "transports/rail.h"
-#include "transports/tcp/frame_reader.h"
+#include "transports/tcp/frames/frame_reader.h"
+#include "transports/tcp/frames/send_queue.h"
 #include "transports/tcp/handshake.h"
 #include "transports/tcp/pacer.h"
 #include "transports/tcp/poller.h"
-#include "transports/tcp/send_queue.h"
 
 namespace slime::tcp {
 
@@ -55,9 +55,7 @@ class TcpChannel final : public Channel {
   void stop_watching();
   bool valid(const Work& work);
   void append(std::span<const Work> works);
-  bool has_output() const { return queue_.wants_to_send(awaited()) || !answers_.empty(); }
-  // Writes of a list are acknowledged together.
-  uint32_t awaited() const { return reader_.mid_list() ? queue_.sent_ack() : reader_.awaited(); }
+  bool has_output() const { return queue_.wants_to_send(reader_.awaited()) || !answers_.empty(); }
   bool blocked() const { return queue_.blocked() || answer_blocked_; }
   bool leaves_ack(size_t reported);
   void flush();

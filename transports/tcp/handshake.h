@@ -22,7 +22,7 @@
 #include "base/net/dialer.h"
 #include "base/net/socket.h"
 #include "transports/rail.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/frames/wire.h"
 
 namespace slime::tcp {
 

@@ -5,8 +5,8 @@
 #include "settings/settings.h"
 #include "test/contract/pattern.h"
 #include "test/contract/worlds.h"
+#include "transports/tcp/frames/wire.h"
 #include "transports/tcp/rail.h"
-#include "transports/tcp/wire.h"
 
 namespace slime::contract {
 namespace {

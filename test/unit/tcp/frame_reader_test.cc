@@ -5,7 +5,7 @@
 #include <random>
 
 #include "test/unit/tcp/support.h"
-#include "transports/tcp/frame_reader.h"
+#include "transports/tcp/frames/frame_reader.h"
 
 namespace slime::tcp {
 namespace {

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "test/unit/tcp/support.h"
-#include "transports/tcp/send_queue.h"
+#include "transports/tcp/frames/send_queue.h"
 
 namespace slime::tcp {
 namespace {
@@ -42,6 +42,7 @@ class TcpLists : public testing::Test {
   size_t send(size_t most) {
     std::vector<std::byte> taken;
     for (const iovec& vector : queue_.gather(0, 0, true)) {
+      if (taken.size() < most && begins_list(vector)) ++lists_;
       const auto* from = static_cast<const std::byte*>(vector.iov_base);
       taken.insert(taken.end(), from, from + std::min(vector.iov_len, most - taken.size()));
     }
@@ -61,10 +62,24 @@ class TcpLists : public testing::Test {
   void send_all(size_t most = SIZE_MAX) {
     while (send(most) > 0) ASSERT_TRUE(receive());
   }
+  // As if they had been sent: only so many may wait.
+  void drop_refusals() {
+    ControlFrames& control = parts_.queue.control();
+    if (!control.empty()) (void)control.moved(control.bytes(0).size());
+  }
+  static void set_type(FrameHeader* header, FrameType type) {
+    header->type = static_cast<uint8_t>(type);
+  }
   static FrameHeader ack() {
     FrameHeader header;
-    header.type = static_cast<uint8_t>(FrameType::kAck);
+    set_type(&header, FrameType::kAck);
     return header;
+  }
+  static bool begins_list(const iovec& vector) {
+    FrameHeader header;
+    if (vector.iov_len < sizeof header) return false;
+    std::memcpy(&header, vector.iov_base, sizeof header);
+    return header.magic == kFrameMagic && header.type == static_cast<uint8_t>(FrameType::kList);
   }
   bool has_come(const Work& work) const {
     return std::equal(work.local, work.local + work.length,
@@ -79,6 +94,7 @@ class TcpLists : public testing::Test {
   TestReader parts_{regions_, kMaxMessage};
   FrameReader& reader_ = parts_.reader;
   size_t arrived_ = 0;  // of writes with immediates
+  size_t lists_ = 0;    // of which the kernel has taken the beginning
 };
 
 TEST_F(TcpLists, ManyShortWritesHaveOneBlockOfHeaders) {
@@ -89,12 +105,25 @@ TEST_F(TcpLists, ManyShortWritesHaveOneBlockOfHeaders) {
   EXPECT_EQ(vectors[0].iov_len, (1 + kMostListed) * kFrameHeaderBytes);
   FrameHeader head;
   std::memcpy(&head, vectors[0].iov_base, sizeof head);
-  EXPECT_EQ(head.type, static_cast<uint8_t>(FrameType::kList));
+  EXPECT_TRUE(begins_list(vectors[0]));
   EXPECT_EQ(head.immediate, kMostListed);
   EXPECT_EQ(head.length, kMostListed * 1000);
   EXPECT_EQ(head.ack, 7u);
   queue_.moved(queue_.gathered());
   EXPECT_EQ(queue_.gather(7, 7, true).size(), 2 * (WriteList::kLeast - 1)) << "too few for a list";
+}
+
+TEST_F(TcpLists, OnlyShortWritesAreListed) {
+  constexpr uint32_t kMostShort = 32 << 10;
+  std::vector<Work> works(WriteList::kLeast, work(Opcode::kWrite, 0, kMostShort));
+  works.push_back(work(Opcode::kWrite, 0, kMostShort + 1));
+  queue_.append(works);
+  const auto vectors = queue_.gather(0, 0, true);
+  ASSERT_EQ(vectors.size(), 1 + WriteList::kLeast + 2) << "the last has a header of its own";
+  ASSERT_TRUE(begins_list(vectors[0]));
+  EXPECT_EQ(vectors[0].iov_len, (1 + WriteList::kLeast) * kFrameHeaderBytes);
+  EXPECT_EQ(vectors[1 + WriteList::kLeast].iov_len, kFrameHeaderBytes);
+  EXPECT_EQ(vectors.back().iov_len, kMostShort + 1);
 }
 
 TEST_F(TcpLists, AnyCutGivesTheSameMemory) {
@@ -107,7 +136,8 @@ TEST_F(TcpLists, AnyCutGivesTheSameMemory) {
     for (int i = 0; i < 200 && offset + kLong < kBytes; ++i) {
       const bool silent = random() % 20 != 0;
       const uint32_t kinds[] = {1, 8, 700, 4096, kLong, 0};
-      const uint32_t length = kinds[random() % (random() % 8 == 0 ? 6 : 4)];
+      const size_t among = random() % 8 == 0 ? 6 : 4;
+      const uint32_t length = kinds[random() % among];
       works.push_back(work(silent ? Opcode::kWrite : Opcode::kWriteWithImmediate, offset, length));
       immediates += silent ? 0 : 1;
       offset += length + random() % 64;
@@ -115,6 +145,7 @@ TEST_F(TcpLists, AnyCutGivesTheSameMemory) {
     queue_.append(works);
     arrived_ = 0;
     const uint32_t before = reader_.arrived();
+    const size_t lists_before = lists_;
     const size_t largest = seed % 4 == 0 ? 50 : seed % 4 == 1 ? 3'000 : 90'000;
     while (send(1 + random() % largest) > 0) {
       const bool waits = largest < 10'000 && random() % 3 != 0;
@@ -123,6 +154,7 @@ TEST_F(TcpLists, AnyCutGivesTheSameMemory) {
       if (queue_.control().empty() && random() % 5 == 0) queue_.control().push(ack());
     }
     ASSERT_TRUE(receive());
+    EXPECT_GT(lists_, lists_before);
     EXPECT_FALSE(reader_.mid_frame());
     EXPECT_EQ(reader_.arrived() - before, works.size());
     EXPECT_EQ(arrived_, immediates);
@@ -148,6 +180,62 @@ TEST_F(TcpLists, AreAcknowledgedWhole) {
   EXPECT_EQ(reader_.arrived(), 8u);
 }
 
+// A packet is for one call: what that call has no place for is lost.
+TEST_F(TcpLists, OneCallPlacesManyPayloads) {
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+  stream_.reader = Fd(fds[0]);
+  stream_.writer = Fd(fds[1]);
+  const auto works = short_writes(8);
+  queue_.append(works);
+  Done done[8];
+  size_t count = 0;
+  for (const size_t bytes : {9 * kFrameHeaderBytes, size_t{8 * 1000 - 1}}) {
+    EXPECT_EQ(reader_.arrived(), 0u);
+    ASSERT_EQ(send(bytes), bytes);
+    ASSERT_TRUE(reader_.read(stream_.reader.get(), done, &count));
+  }
+  EXPECT_EQ(reader_.arrived(), 7u);
+  for (const Work& work : works) EXPECT_EQ(has_come(work), &work != &works.back());
+  send_all();
+  EXPECT_EQ(reader_.arrived(), 8u);
+  EXPECT_TRUE(has_come(works.back()));
+}
+
+// In however many parts they come.
+TEST(TcpListsOfAChannel, HaveOneAcknowledgement) {
+  constexpr uint32_t kLength = 1000;
+  for (const size_t socket_buffer : {0, 16 << 10}) {  // 0: as the kernel has it
+    Settings settings;
+    settings.socket_buffer = socket_buffer;
+    TestPair pair = connected_pair(true, settings);
+    TestBuffer from(*pair.left_rail, kMostListed * kSlot), to(*pair.right_rail, from.size());
+    from.fill_pattern(1);
+    std::vector<Work> works;
+    for (uint32_t at = 0; at < from.size(); at += kSlot) {
+      works.push_back(work_of(from, at, to, at, kLength));
+      works.back().opcode = Opcode::kWrite;
+    }
+    const uint64_t doorbells = pair.passive->counters.doorbells.get();
+    size_t taken = 0, sent = 0;
+    ASSERT_EQ(pair.active->post(works, &taken), Status::kOk);
+    ASSERT_EQ(taken, kMostListed);
+    Status left = Status::kOk, right = Status::kOk;
+    ASSERT_TRUE(eventually([&] {
+      for (const Done& done : poll_once(*pair.active, &left))
+        sent += done.kind == Done::Kind::kSent;
+      EXPECT_TRUE(poll_once(*pair.passive, &right).empty());
+      return sent == kMostListed || left != Status::kOk || right != Status::kOk;
+    }));
+    EXPECT_EQ(sent, kMostListed) << pair.active->failure().what << pair.passive->failure().what;
+    EXPECT_EQ(pair.passive->counters.doorbells.get() - doorbells, 1u);
+    for (const Work& work : works) {
+      const auto* const place = reinterpret_cast<const std::byte*>(work.remote_address);
+      EXPECT_TRUE(std::equal(place, place + kLength, work.local));
+    }
+  }
+}
+
 TEST_F(TcpLists, AWriteThatIsRefusedCostsOnlyItself) {
   for (const size_t cut : {size_t{1} << 20, size_t{300}}) {
     std::ranges::fill(to_, std::byte{0});
@@ -160,13 +248,45 @@ TEST_F(TcpLists, AWriteThatIsRefusedCostsOnlyItself) {
     EXPECT_FALSE(reader_.mid_frame());
     EXPECT_EQ(parts_.queue.control().refused() - refused, 2u);
     for (size_t i = 0; i < works.size(); ++i) EXPECT_EQ(has_come(works[i]), i != 0 && i != 5);
-    while (!parts_.queue.control().empty()) {
-      (void)parts_.queue.control().moved(parts_.queue.control().bytes(0).size());
-    }
+    drop_refusals();
   }
 }
 
-TEST_F(TcpLists, OneThatIsNoneIsAFaultAndNothingIsWritten) {
+// After it nothing is written, and what is behind the list arrives.
+TEST_F(TcpLists, DeregisteringInTheMiddleOfOneRefusesTheRest) {
+  constexpr size_t kBlock = 9 * kFrameHeaderBytes;
+  // With a call of its own for the block, payloads go straight to their places.
+  for (const size_t first : {kBlock, kBlock + 3500}) {
+    SCOPED_TRACE(first);
+    std::ranges::fill(to_, std::byte{0});
+    const uint32_t before = reader_.arrived();
+    const uint64_t refused = parts_.queue.control().refused();
+    const auto works = short_writes(8);
+    queue_.append(works);
+    for (const size_t bytes : {first, kBlock + 3500 - first}) {
+      ASSERT_EQ(send(bytes), bytes);
+      ASSERT_TRUE(receive());
+    }
+    EXPECT_EQ(reader_.arrived() - before, 3u);
+    ASSERT_TRUE(regions_.remove(key_));
+    const std::vector<std::byte> until_now = to_;
+    send_all();
+    EXPECT_TRUE(to_ == until_now);
+    for (size_t i = 0; i < works.size(); ++i) EXPECT_EQ(has_come(works[i]), i < 3);
+    EXPECT_EQ(reader_.arrived() - before, 8u);
+    EXPECT_EQ(parts_.queue.control().refused() - refused, 5u);
+    key_ = *regions_.add({to_.data() + kBytes / 2, kBytes / 2});
+    const Work next = work(Opcode::kWrite, kBytes / 2, 1000);
+    queue_.append({&next, 1});
+    send_all();
+    EXPECT_TRUE(has_come(next));
+    drop_refusals();
+    ASSERT_TRUE(regions_.remove(key_));
+    key_ = *regions_.add({to_.data(), kBytes});
+  }
+}
+
+TEST_F(TcpLists, AMalformedListIsAFaultAndNothingIsWritten) {
   const struct {
     const char* name;
     uint32_t count, bytes;
@@ -178,8 +298,8 @@ TEST_F(TcpLists, OneThatIsNoneIsAFaultAndNothingIsWritten) {
       {"fewer bytes", 4, 4001, [](auto*) {}},
       {"more bytes", 4, 3999, [](auto*) {}},
       {"an empty one", 4, 3000, [](auto* headers) { (*headers)[1].length = 0; }},
-      {"an immediate", 4, 4000, [](auto* headers) { (*headers)[3].type = 1; }},
-      {"a list", 4, 4000, [](auto* headers) { (*headers)[2].type = 9; }},
+      {"an immediate", 4, 4000, [](auto* headers) { set_type(&(*headers)[3], FrameType::kWrite); }},
+      {"a list", 4, 4000, [](auto* headers) { set_type(&(*headers)[2], FrameType::kList); }},
       {"no magic", 4, 4000, [](auto* headers) { (*headers)[2].magic = 1; }},
       {"a flag", 4, 4000, [](auto* headers) { (*headers)[0].flags = kNeedsNoAck; }},
   };
@@ -188,12 +308,12 @@ TEST_F(TcpLists, OneThatIsNoneIsAFaultAndNothingIsWritten) {
     TestStream stream;
     TestReader parts(regions_, kMaxMessage);
     FrameHeader head;
-    head.type = static_cast<uint8_t>(FrameType::kList);
+    set_type(&head, FrameType::kList);
     head.immediate = wrong.count;
     head.length = wrong.bytes;
     std::vector<FrameHeader> headers(4);
     for (FrameHeader& header : headers) {
-      header.type = static_cast<uint8_t>(FrameType::kSilentWrite);
+      set_type(&header, FrameType::kSilentWrite);
       header.length = 1000;
       header.remote_address = reinterpret_cast<uint64_t>(to_.data());
       header.remote_key = key_;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "test/unit/tcp/support.h"
-#include "transports/tcp/answers.h"
+#include "transports/tcp/frames/answers.h"
 
 namespace slime::tcp {
 namespace {

@@ -2,8 +2,8 @@
 #include <random>
 
 #include "test/unit/tcp/support.h"
+#include "transports/tcp/frames/send_queue.h"
 #include "transports/tcp/pacer.h"
-#include "transports/tcp/send_queue.h"
 
 namespace slime::tcp {
 namespace {

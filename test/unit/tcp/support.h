@@ -20,9 +20,9 @@
 #include "settings/settings.h"
 #include "test/support/test_buffer.h"
 #include "transports/rail.h"
-#include "transports/tcp/frame_reader.h"
+#include "transports/tcp/frames/frame_reader.h"
+#include "transports/tcp/frames/wire.h"
 #include "transports/tcp/rail.h"
-#include "transports/tcp/wire.h"
 
 namespace slime::tcp {
 

@@ -55,18 +55,18 @@ enum class FrameType : uint8_t {
   kAnswer = 6,   // the next bytes of a read; `immediate`: its place
   kReadRefused = 7,  // no more bytes of it come, and what came may be wrong; `immediate`: its place
   kReadDone = 8,     // all bytes of it have come; `immediate`: its place
-  // `immediate` headers of silent writes with a payload follow, then their payloads, which have
-  // `length` bytes together.
+  // Headers of silent writes with a payload follow, `immediate` of them, and then the payloads,
+  // which have `length` bytes together.
   kList = 9,
 };
 // FrameHeader::flags of a kWrite. Set unless its poster has confirm_delivery, and where it is
 // Work::unconfirmed.
 inline constexpr uint8_t kNeedsNoAck = 1;
 
-inline constexpr uint32_t kMaxReads = 64;              // outstanding, of each end of a channel
-inline constexpr uint32_t kMostListed = 64;            // headers of a kList
-inline constexpr uint32_t kMaxListBytes = 1024 << 10;  // of their payloads
-inline constexpr uint32_t kMaxAnswerBytes = 1 << 20;   // in one frame
+inline constexpr uint32_t kMaxReads = 64;             // outstanding, of each end of a channel
+inline constexpr uint32_t kMostListed = 64;           // headers of a kList
+inline constexpr uint32_t kMaxListBytes = 1 << 20;    // of their payloads
+inline constexpr uint32_t kMaxAnswerBytes = 1 << 20;  // in one frame
 
 struct FrameHeader {
   uint16_t magic = kFrameMagic;

@@ -24,11 +24,11 @@
 
 #include "transports/rail.h"
 #include "transports/region_table.h"
-#include "transports/tcp/answers.h"
-#include "transports/tcp/frame_list.h"
-#include "transports/tcp/reads.h"
-#include "transports/tcp/send_queue.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/frames/answers.h"
+#include "transports/tcp/frames/frame_list.h"
+#include "transports/tcp/frames/reads.h"
+#include "transports/tcp/frames/send_queue.h"
+#include "transports/tcp/frames/wire.h"
 
 namespace slime::tcp {
 
@@ -86,7 +86,8 @@ class FrameReader {
   bool mid_frame() const { return open_ || begin_ != end_ || !list_.empty(); }
   bool mid_list() const { return !list_.empty() || (open_ && listed_); }
   uint32_t arrived() const { return arrived_; }  // writes complete so far, mod 2^32
-  uint32_t awaited() const { return awaited_; }  // arrived() at the last that wants an ack
+  // arrived() at the last that wants an acknowledgement. The writes of a list want theirs together.
+  uint32_t awaited() const { return mid_list() ? awaited_before_list_ : awaited_; }
   uint32_t peer_ack() const { return peer_ack_; }
   // Of the frames that are complete so far and in memory.
   uint32_t placed_writes() const { return placed_writes_; }
@@ -139,11 +140,12 @@ class FrameReader {
   uint64_t remaining_ = 0;          // bytes of the open frame's payload that are still to come
   bool open_ = false;               // header_ is of a frame that is not complete yet
   bool drained_ = false;
-  bool after_large_ = false;  // the last frame with a payload had a large one, or was of a list
+  bool after_large_ =
+      false;  // the last frame with a payload had a large one, or was of a large list
   FrameList list_;
-  bool listed_ = false;  // the latest frame was of it
+  bool listed_ = false;  // the latest frame came from it
   uint32_t arrived_ = 0;
-  uint32_t awaited_ = 0;
+  uint32_t awaited_ = 0, awaited_before_list_ = 0;
   uint32_t peer_ack_ = 0;
   uint32_t placed_writes_ = 0;
   uint64_t placed_bytes_ = 0;

@@ -16,7 +16,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/frames/wire.h"
 
 namespace slime::tcp {
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "transports/rail.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/frames/wire.h"
 
 namespace slime::tcp {
 

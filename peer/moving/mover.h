@@ -1,15 +1,15 @@
 // Moves the pieces of requests over a link.
 //
-// Requests begin in the order in which they came, as far as kTransfers a rail go; up to as many
-// that wait for the peer's keys let others pass. A piece is cut where it is longer than kMostPiece,
-// so that a request that is given up ends soon. A long request gets its pieces some at a time, when
-// there is room for them.
+// Requests begin in the order in which they came, while fewer than kTransfersPerRail pieces a rail
+// are under way. Up to kMostPassed requests that wait for the peer's keys let others pass. A piece
+// is cut where it is longer than kMostPiece, so that a request that is given up ends soon. A long
+// request gets its pieces some at a time, when there is room for them.
 //
-// States of a request here: waiting (for keys, or for a transfer that is free), begun (in moving_),
-// ended. One that is overdue begins nothing more, and ends with its last transfer. If that does not
-// come, the rails that carry it are fenced: then nothing of it is under way when both ends have.
-// Memory: as many transfers as were ever under way at once, kTransfers for each rail at most.
-// Thread: that of the link.
+// States of a request here: waiting (for keys, or for room), begun (in moving_), ended. A write
+// into memory of a device is flushed before it ends. One that is overdue begins nothing more, and
+// ends with its last transfer. If that does not come, the rails that carry it are fenced: then
+// nothing of it is under way when both ends have. Memory: as many transfers as were ever under way
+// at once, kTransfersPerRail for each rail at most. Thread: that of the link.
 #pragma once
 
 #include <deque>
@@ -22,16 +22,17 @@
 #include "link/transfer_queue.h"
 #include "peer/keys.h"
 #include "peer/messages/messages.h"
-#include "peer/peer_request.h"
-#include "peer/remote_flushes.h"
+#include "peer/moving/peer_request.h"
+#include "peer/moving/remote_flushes.h"
 
 namespace slime {
 
 class Mover {
  public:
-  // Under way for each rail that is up: as many as its queue takes, so that works wait there and
-  // leave many at a time.
-  static constexpr size_t kTransfers = 320;
+  // A quarter more than the send queue of a rail holds (RailCaps::send_queue_depth, 256): with
+  // fewer, works leave as soon as they are made, and each has a doorbell of its own.
+  static constexpr size_t kTransfersPerRail = 320;
+  static constexpr size_t kMostPassed = 256;
   static constexpr uint64_t kMostPiece = 16 << 20;
   static constexpr size_t kRefill = 1024;  // pieces of a long request
   // Begun and not ended, for each rail that is up: so that what comes later waits for no more.
@@ -53,7 +54,7 @@ class Mover {
         messages_(messages),
         number_(number),
         queue_(link_.rails(), link_.scheduler()),
-        flushes_(link_.rails()),
+        flushes_(link_.rails(), number),
         waiting_(memory),
         moving_(memory) {}
 
@@ -96,12 +97,14 @@ class Mover {
 
     Mover* mover = nullptr;
     PeerRequest* request = nullptr;
+    Remote* remote = nullptr;
   };
 
   using Queue = std::pmr::deque<std::shared_ptr<PeerRequest>>;
 
   void end_those_done(Queue* requests, uint64_t now_ns);
   void measure(const PeerRequest& request, uint64_t now_ns);
+  bool is_over(PeerRequest& request);
   bool ends_in_time(PeerRequest& request, uint64_t now_ns, uint64_t* look_ns);
   void give_up(PeerRequest& request, Error why);
   void fence_rails(PeerRequest& request);

@@ -1,4 +1,4 @@
-#include "transports/tcp/frame_reader.h"
+#include "transports/tcp/frames/frame_reader.h"
 
 #include "transports/channel_common.h"
 
@@ -101,6 +101,7 @@ bool FrameReader::open_frame() {
       if (header_.length > 0) return stop(ReadFault::Kind::kNotAFrame);
       return queue_.refused(header_.immediate) || stop(ReadFault::Kind::kNotOfOurs);
     case FrameType::kList:
+      awaited_before_list_ = awaited_;
       return list_.begin(header_.immediate, header_.length) || stop(ReadFault::Kind::kNotAFrame);
   }
   return stop(ReadFault::Kind::kNotAFrame);
@@ -210,7 +211,7 @@ ssize_t FrameReader::fetch_header(int fd) {
   begin_ = 0;
   const size_t wanted = after_large_ ? kStagedBehindLarge : staging_.size();
   const size_t asked =
-      (list_.filling() ? std::min(list_.missing_headers(), wanted) : wanted) - end_;
+      (list_.filling() ? std::min(list_.missing_header_bytes(), wanted) : wanted) - end_;
   const ssize_t got = check_received(::recv(fd, &staging_[end_], asked, MSG_DONTWAIT), asked);
   if (got > 0) end_ += static_cast<size_t>(got);
   return got;
@@ -223,7 +224,7 @@ ssize_t FrameReader::fetch_payload(int fd, size_t budget) {
   if (const Verdict verdict = judge(pinned); verdict != Verdict::kPlace) {
     return verdict == Verdict::kThrowAway ? throw_away(fd, wanted) : -1;
   }
-  if (!list_.empty()) return fetch_listed(fd, budget);
+  if (!list_.empty() && wanted == remaining_) return fetch_listed(fd, budget);
   size_t behind = header_.length >= kLargePayload ? kStagedBehindLarge : staging_.size();
   if (wanted < remaining_) behind = 0;
   std::array<iovec, 2> vectors{iovec{target(), wanted}, iovec{staging_.data(), behind}};

@@ -7,7 +7,7 @@
 // A write is done when the kernel has it whole; a silent one, and with confirm_delivery all that
 // are not unconfirmed, when the peer has acknowledged it. Writes are done in their order. Control
 // frames go before writes of which the kernel has nothing yet. Short silent writes leave in lists
-// (write_list.h), one by each call.
+// (write_list.h), one list in each call.
 //
 // One thread. Nothing is allocated after construction, but for the first list.
 #pragma once
@@ -21,9 +21,9 @@
 #include <span>
 
 #include "transports/rail.h"
-#include "transports/tcp/control_frames.h"
-#include "transports/tcp/wire.h"
-#include "transports/tcp/write_list.h"
+#include "transports/tcp/frames/control_frames.h"
+#include "transports/tcp/frames/wire.h"
+#include "transports/tcp/frames/write_list.h"
 
 namespace slime::tcp {
 
@@ -54,7 +54,6 @@ class SendQueue {
   bool blocked() const { return blocked_; }  // the kernel took less than it was offered
   // An answer carried this count of the peer's writes.
   void note_ack(uint32_t arrived) { sent_ack_ = arrived; }
-  uint32_t sent_ack() const { return sent_ack_; }
 
   // The peer's count of our writes. False: it claims some that we have not sent.
   bool acknowledge(uint32_t cumulative);
@@ -94,7 +93,7 @@ class SendQueue {
   void add_frame(uint64_t work, uint64_t offset);
   uint64_t gather_begun();
   void gather_whole(uint64_t from, uint32_t arrived);
-  bool is_short(uint64_t work);
+  bool may_be_listed(uint64_t work);
   bool gather_list(uint64_t from, uint32_t arrived);
   size_t advance(size_t bytes);  // of the write next_; returns what is left
 
@@ -107,7 +106,7 @@ class SendQueue {
   uint64_t tail_ = 0;    // writes posted
   uint64_t next_ = 0;    // writes that the kernel has whole
   uint64_t offset_ = 0;  // bytes of the frame of write next_ that the kernel has
-  WriteList list_;       // of which the kernel has a part, or that was gathered last
+  WriteList list_;       // the one that the kernel has a part of, or the one gathered last
   uint64_t acked_ = 0;   // writes that the peer has acknowledged
   uint64_t done_ = 0;
   uint64_t reported_ = 0;  // writes whose kSent or kRefused was given out

@@ -1,4 +1,4 @@
-#include "transports/tcp/answers.h"
+#include "transports/tcp/frames/answers.h"
 
 #include <algorithm>
 
@@ -48,7 +48,8 @@ Answers::Vectors Answers::gather() {
   const size_t sent = payload_sent(), left = headers_.answer.length - sent;
   if (offset_ < kFrameHeaderBytes) vectors.add(&headers_.answer, kFrameHeaderBytes, offset_);
   if (gone_) {
-    vectors.add(kZeros.data(), std::min(left, kZeroBytes), 0);
+    for (size_t zeros = 0; zeros < left; zeros += kZeroBytes)
+      vectors.add(kZeros.data(), std::min(left - zeros, kZeroBytes), 0);
   } else {
     vectors.add(reinterpret_cast<const std::byte*>(first().address), headers_.answer.length, sent);
     if (ends_read())

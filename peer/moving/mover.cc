@@ -1,4 +1,4 @@
-#include "peer/mover.h"
+#include "peer/moving/mover.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -38,7 +38,7 @@ bool Mover::ends_in_time(PeerRequest& request, uint64_t now_ns, uint64_t* look_n
   uint64_t next_ns = request.due_ns();
   if (now_ns >= next_ns) {
     give_up(request, request.overdue(""));
-    if (request.has_ended()) return true;
+    if (is_over(request)) return true;
     next_ns += kGraceNs;
     if (now_ns >= next_ns) {
       if (!link_.may_lose_rail()) return false;
@@ -50,7 +50,7 @@ bool Mover::ends_in_time(PeerRequest& request, uint64_t now_ns, uint64_t* look_n
     }
   }
   *look_ns = std::min(*look_ns, next_ns);
-  return now_ns < next_ns || request.has_ended();
+  return now_ns < next_ns || is_over(request);
 }
 
 void Mover::give_all_up(const Error& why) {
@@ -70,7 +70,8 @@ void Mover::fence_rails(PeerRequest& request) {
   };
   LinkRails& rails = link_.rails();
   for (size_t i = 0; i < rails.count() && link_.status() == Status::kOk; ++i) {
-    if (!rails[i].up() || !rails[i].works.any_open(is_of)) continue;
+    const bool carries = flushes_.wait_for(i, request) || rails[i].works.any_open(is_of);
+    if (!rails[i].up() || !carries) continue;
     (void)link_.fence_rail(i, "it carried a request that was overdue or cancelled");
   }
 }
@@ -84,11 +85,11 @@ void Mover::give_up(PeerRequest& request, Error why) {
 }
 
 void Mover::move(uint64_t now_ns) {
+  flushes_.submit_waiting();  // before reads that take their places
   queue_.submit_waiting();
-  flushes_.submit_waiting();
   bool room = true;
   size_t passed = 0;  // those before it wait for keys
-  while (room && passed < std::min(waiting_.size(), kTransfers)) {
+  while (room && passed < std::min(waiting_.size(), kMostPassed)) {
     PeerRequest& request = *waiting_[passed];
     prepare(request);
     if (request.has_keys && !request.all_begun()) {
@@ -118,17 +119,23 @@ void Mover::let_message_follow(const std::shared_ptr<PeerRequest>& request, uint
 
 void Mover::end_those_done(Queue* requests, uint64_t now_ns) {
   std::erase_if(*requests, [&](const std::shared_ptr<PeerRequest>& request) {
-    if (!request->has_ended()) return false;
+    if (!is_over(*request)) return false;
     measure(*request, now_ns);
     messages_.after(request, now_ns);
     return true;
   });
 }
 
+// Nothing of it moves, and what it has written is where it belongs, also if it was given up.
+bool Mover::is_over(PeerRequest& request) {
+  if (request.is_still() && request.take_wish_to_flush()) flushes_.begin(request);
+  return request.has_ended();
+}
+
 void Mover::measure(const PeerRequest& request, uint64_t now_ns) {
   constexpr uint64_t kMostBytes = 4096, kWeight = 8;
   const uint64_t bytes = request.known_bytes();
-  if (bytes == 0 || bytes > kMostBytes || request.given_up()) return;
+  if (bytes == 0 || bytes > kMostBytes || request.of_engine || !request.went_straight()) return;
   const uint64_t ns = request.moving_ns(now_ns);
   round_trip_ns_ = round_trip_ns_ == 0 ? ns : (round_trip_ns_ * (kWeight - 1) + ns) / kWeight;
 }
@@ -155,7 +162,7 @@ void Mover::prepare(PeerRequest& request) {
 
 bool Mover::has_room() const {
   const size_t rails = std::max<size_t>(link_.rails().up_count(), 1);
-  return transfers_.size() - free_.size() < kTransfers * rails && !queue_.any() &&
+  return transfers_.size() - free_.size() < kTransfersPerRail * rails && !queue_.any() &&
          open_bytes_ < kMostOpenBytes * rails;
 }
 
@@ -176,9 +183,9 @@ bool Mover::begin(PeerRequest& request) {
 
 Mover::PieceTransfer& Mover::take_transfer() {
   if (free_.empty()) {
+    free_.reserve(transfers_.size() + 1);
     transfers_.push_back(std::make_unique<PieceTransfer>());
     transfers_.back()->mover = this;
-    free_.reserve(transfers_.capacity());
     free_.push_back(transfers_.back().get());
   }
   PieceTransfer* const transfer = free_.back();
@@ -190,6 +197,7 @@ void Mover::start(PeerRequest& request) {
   PieceTransfer& transfer = take_transfer();
   const Piece piece = request.take(most_bytes());
   transfer.request = &request;
+  transfer.remote = piece.remote;
   request.opened();
   open_bytes_ += piece.bytes;
   queue_.start(transfer,
@@ -214,6 +222,7 @@ void Mover::ended(PieceTransfer& transfer) {
   if (transfer.refused() && request.fetches) {
     request.give_up(make_error(Status::kRemote, 0, "%s", kNoLetter));
   } else if (transfer.refused()) {
+    transfer.remote->refuse();
     request.give_up(make_error(Status::kRemote, 0,
                                "the peer refused %s of %" PRIu64
                                " bytes: it has deregistered that memory, or its region "
@@ -225,8 +234,6 @@ void Mover::ended(PieceTransfer& transfer) {
   open_bytes_ -= transfer.piece().bytes;
   request.closed(request.given_up() ? 0 : transfer.piece().bytes);
   free_.push_back(&transfer);
-  // Also one that was given up: then nothing of it is on its way.
-  if (request.opcode == Opcode::kWrite && request.has_ended()) flushes_.begin(request);
 }
 
 void Mover::add_open(Requests* to) const {

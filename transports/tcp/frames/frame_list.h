@@ -13,7 +13,7 @@
 #include <span>
 
 #include "base/check.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/frames/wire.h"
 
 namespace slime::tcp {
 
@@ -32,7 +32,7 @@ class FrameList {
   bool empty() const { return next_ == count_; }
   bool filling() const { return got_ < count_; }
   bool ready() const { return !empty() && !filling(); }
-  size_t missing_headers() const { return (count_ - got_) * kFrameHeaderBytes; }
+  size_t missing_header_bytes() const { return (count_ - got_) * kFrameHeaderBytes; }
   // False: the payloads do not have the bytes that the list was to have.
   bool add(const FrameHeader& header) {
     (*headers_)[got_++] = header;

@@ -22,11 +22,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "peer/messages/message.h"
+#include "peer/moving/piece_source.h"
 #include "peer/named_regions.h"
-#include "peer/piece_source.h"
 #include "peer/region.h"
 
 namespace slime {
@@ -112,6 +113,8 @@ class PeerRequest {
   void begin(uint64_t now_ns) {
     if (begun_ns_ == 0) begun_ns_ = now_ns;
   }
+  // All its bytes went once, over one link.
+  bool went_straight() const { return !given_up() && !restarted_ && outcome_.retries == 0; }
   uint64_t moving_ns(uint64_t now_ns) const { return begun_ns_ != 0 ? now_ns - begun_ns_ : 0; }
   // Nothing more of it is begun, and it ends with this error, the first one.
   bool given_up() const { return outcome_.error.status != Status::kOk; }
@@ -173,9 +176,9 @@ class PeerRequest {
   void may_be_carried_out() { outcome_.quiet = false; }
   // Its link has gone, and touches no memory of this end any more.
   void lose_link() {
-    if (opcode == Opcode::kWrite && open_ > 0) outcome_.quiet = false;
+    if (opcode == Opcode::kWrite && open_ + flushes_ > 0) outcome_.quiet = false;
     outcome_.retries += open_;
-    open_ = 0;
+    open_ = flushes_ = 0;
   }
   // It depends on the peer whether its pieces have come: they have if the peer takes the message
   // that followed them. If not, it is restarted.
@@ -183,7 +186,8 @@ class PeerRequest {
   bool is_lost() const { return lost_; }
   // It is moved from the beginning, over the next link.
   void restart() {
-    lost_ = moved_ = followed_ = false;
+    lost_ = moved_ = followed_ = flushed_ = false;
+    restarted_ = true;
     has_keys = false;
     keyed = 0;
     fenced_ns = 0;
@@ -201,7 +205,9 @@ class PeerRequest {
     return next_ == pieces.size() && source != nullptr && !source->at_end();
   }
   void refill(size_t most);
-  bool has_ended() const { return all_begun() && open_ == 0; }
+  bool has_ended() const { return all_begun() && open_ == 0 && flushes_ == 0; }
+  // Its bytes were moved, or not all of them; nothing of it moves.
+  bool is_still() const { return all_begun() && open_ == 0; }
   bool has_used(size_t rail) const { return outcome_.rail_bytes[rail] > 0; }
   // The next part, of `most` bytes at most; it counts as begun.
   Piece take(uint64_t most);
@@ -210,6 +216,10 @@ class PeerRequest {
     outcome_.rail_bytes[rail] += bytes;
     if (again) ++outcome_.retries;
   }
+  // What it has written into memory of a device at the peer is flushed (remote_flushes.h), once.
+  bool take_wish_to_flush() { return opcode == Opcode::kWrite && !std::exchange(flushed_, true); }
+  void flush_began() { ++flushes_; }
+  void flush_ended() { --flushes_; }
   void closed(uint64_t bytes) {
     --open_;
     outcome_.bytes += bytes;
@@ -228,6 +238,9 @@ class PeerRequest {
   size_t next_ = 0;                        // pieces before it have begun
   uint64_t offset_ = 0;                    // of that piece, bytes that have
   uint32_t open_ = 0;                      // transfers
+  uint32_t flushes_ = 0;                   // that have not ended
+  bool flushed_ = false;                   // or nothing was to be flushed
+  bool restarted_ = false;
   size_t messages_open_ = 0;
   bool moved_ = false;
   bool lost_ = false;      // await_answer()

@@ -15,7 +15,7 @@
 #include <span>
 
 #include "base/check.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/frames/wire.h"
 
 namespace slime::tcp {
 

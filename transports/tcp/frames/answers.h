@@ -1,6 +1,6 @@
-// The reads of the peer that this end answers, in turns, so that a long one delays no other.A turn
-// is of kMaxAnswerBytes if the kernel took the last one at once, and else of kSlowAnswerBytes: what
-// comes next waits for the rest of a frame. Whole short answers leave together, kTogetherBytes
+// The reads of the peer that this end answers, in turns, so that a long one delays no other. A turn
+// has at most kMaxAnswerBytes if the kernel took the last one at once, and else kSlowAnswerBytes:
+// what comes next waits for the rest of a frame. Whole short answers leave together, kTogetherBytes
 // by one call.
 //
 // States: requests that are to be answered, oldest turn first; and perhaps a frame that the kernel
@@ -23,8 +23,8 @@
 
 #include "base/check.h"
 #include "transports/region_table.h"
-#include "transports/tcp/control_frames.h"
-#include "transports/tcp/wire.h"
+#include "transports/tcp/frames/control_frames.h"
+#include "transports/tcp/frames/wire.h"
 
 namespace slime::tcp {
 
@@ -117,7 +117,7 @@ class Answers {
     *asked = vectors.bytes;
     const ssize_t result = send_vectors(std::span(vectors.all).first(vectors.count));
     const bool all = result == static_cast<ssize_t>(*asked);
-    if (begins || !all) most_bytes_ = all ? kMaxAnswerBytes : kSlowAnswerBytes;
+    if (!all || (begins && !gone_)) most_bytes_ = all ? kMaxAnswerBytes : kSlowAnswerBytes;
     if (result > 0) moved(static_cast<size_t>(result), further, control);
     return result;
   }

@@ -1,4 +1,4 @@
-#include "transports/tcp/send_queue.h"
+#include "transports/tcp/frames/send_queue.h"
 
 #include <algorithm>
 #include <bit>
@@ -70,8 +70,8 @@ uint64_t SendQueue::gather_begun() {
 void SendQueue::gather_whole(uint64_t from, uint32_t arrived) {
   for (uint64_t work = from; work != tail_; ++work) {
     if (vector_count_ + 2 > most_vectors_ || gathered_ >= kMaxCallBytes) return;
-    if (is_short(work)) {
-      if (!list_.empty()) return;  // one by a call
+    if (may_be_listed(work)) {
+      if (!list_.empty()) return;  // one list in each call
       if (gather_list(work, arrived)) {
         work = list_.end() - 1;
         continue;
@@ -82,13 +82,13 @@ void SendQueue::gather_whole(uint64_t from, uint32_t arrived) {
   }
 }
 
-bool SendQueue::is_short(uint64_t work) {
+bool SendQueue::may_be_listed(uint64_t work) {
   const FrameHeader& header = entry(work).header;
   return header.type == static_cast<uint8_t>(FrameType::kSilentWrite) && header.length > 0 &&
          header.length <= kMostShort;
 }
 
-// False: too few short ones are here.
+// False: fewer than WriteList::kLeast short writes wait here.
 bool SendQueue::gather_list(uint64_t from, uint32_t arrived) {
   const uint64_t room = most_vectors_ - vector_count_ - 1;
   const uint64_t most = std::min({from + kMostListed, from + room, tail_});
@@ -96,7 +96,7 @@ bool SendQueue::gather_list(uint64_t from, uint32_t arrived) {
   const uint32_t most_bytes = blocked_ ? kMaxListBytes / 4 : kMaxListBytes;
   uint64_t end = from;
   uint32_t bytes = 0;
-  for (; end != most && is_short(end); bytes += entry(end++).header.length) {
+  for (; end != most && may_be_listed(end); bytes += entry(end++).header.length) {
     if (bytes + entry(end).header.length > most_bytes) break;
   }
   if (end < from + WriteList::kLeast) return false;
@@ -110,8 +110,8 @@ bool SendQueue::gather_list(uint64_t from, uint32_t arrived) {
   return true;
 }
 
-// What has begun is first. An acknowledgement of its own is needed only where no header of a write
-// will carry the count.
+// The frame or list that has begun comes first. An acknowledgement of its own is needed only where
+// no header of a write will carry the count.
 std::span<iovec> SendQueue::gather(uint32_t arrived, uint32_t awaited, bool begin_works) {
   vector_count_ = 0;
   gathered_ = 0;
