@@ -45,7 +45,7 @@ class Peers {
       hosts_[0].rails[i]->configure(hosts_[0].rails[i]->caps(), unordered_sender_model(regime));
       hosts_[1].rails[i]->configure(hosts_[1].rails[i]->caps(), receiver_model());
     }
-    make_link();
+    channels_ = test::connect_peers(network_, random_, hosts_, ends_, nics_);
     region_ = ends_[0]->make_region(memory_, 0, 0);
     offer();
   }
@@ -58,18 +58,6 @@ class Peers {
   const std::vector<const Channel*>& channels() const { return channels_; }
 
  private:
-  void make_link() {
-    const LinkMemoryBytes memory = Rings::kMemory;
-    test::SimEnds made =
-        test::connect(network_, hosts_[0], hosts_[1], nics_, {memory, memory, {}, true, 0});
-    made.active.lifeline_dialer =
-        std::make_unique<sim::LifelineCaller>(network_, random_, sim::LifelineModel(), [](auto) {});
-    made.active.words = ends_[0]->words(*ends_[1]);
-    made.passive.words = ends_[1]->words(*ends_[0]);
-    for (const auto& channel : made.active.channels) channels_.push_back(channel.channel.get());
-    ends_[0]->attach(std::move(made.active));
-    ends_[1]->attach(std::move(made.passive));
-  }
   void offer() {
     constexpr uint8_t kRights = kRemoteRead | kRemoteWrite;
     RegionAddress address;

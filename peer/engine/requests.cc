@@ -1,4 +1,6 @@
 // The requests of an engine, and how they end.
+#include <sched.h>
+
 #include <algorithm>
 #include <cinttypes>
 #include <utility>
@@ -10,6 +12,8 @@ namespace slime {
 namespace {
 
 // A waiting thread that sleeps is woken some 30 us late, which is worth little to a long request.
+// A thread that has spun for longer than a small request takes shares its core with others that do.
+constexpr uint64_t kAloneNs = 12'000;
 constexpr uint64_t kBytesPerNs = 2, kMostMovedNs = 100'000;
 
 }  // namespace
@@ -129,8 +133,10 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
   const uint64_t spun_for =
       std::min(bytes / kBytesPerNs, kMostMovedNs) + request.round_trips * Peer::kSpinNs;
   const uint64_t begin_ns = steady_now_ns(), spin_ns = std::min(limit_ns, spun_for);
-  while (submitted->peer != nullptr && !request.done() && steady_now_ns() - begin_ns < spin_ns) {
+  for (uint64_t spun_ns = 0; submitted->peer != nullptr && !request.done() && spun_ns < spin_ns;
+       spun_ns = steady_now_ns() - begin_ns) {
     (void)submitted->peer->try_move(true);
+    if (spun_ns > kAloneNs) ::sched_yield();
   }
   move_or_expire(*submitted);  // also when it is done: pollers name the link again
   const uint64_t end_ns = begin_ns + std::min(limit_ns, kLongestWaitNs);

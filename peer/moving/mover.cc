@@ -87,14 +87,13 @@ void Mover::give_up(PeerRequest& request, Error why) {
 void Mover::move(uint64_t now_ns) {
   flushes_.submit_waiting();  // before reads that take their places
   queue_.submit_waiting();
-  bool room = true;
-  size_t passed = 0;  // those before it wait for keys
-  while (room && passed < std::min(waiting_.size(), kMostPassed)) {
+  size_t passed = 0, most = kMostPassed;
+  while (passed < std::min(waiting_.size(), most)) {
     PeerRequest& request = *waiting_[passed];
     prepare(request);
     if (request.has_keys && !request.all_begun()) {
-      if (has_room()) request.begin(now_ns);
-      room = begin(request);
+      if (has_room(request)) request.begin(now_ns);
+      if (!begin(request)) most = std::min(most, passed + kMostPassedBySmall);
     }
     if (request.all_begun()) {
       let_message_follow(waiting_[passed], now_ns);
@@ -160,16 +159,17 @@ void Mover::prepare(PeerRequest& request) {
   request.has_keys = known;
 }
 
-bool Mover::has_room() const {
+bool Mover::has_room(const PeerRequest& request) const {
   const size_t rails = std::max<size_t>(link_.rails().up_count(), 1);
+  const bool is_small = request.source == nullptr && request.known_bytes() <= kSmall;
   return transfers_.size() - free_.size() < kTransfersPerRail * rails && !queue_.any() &&
-         open_bytes_ < kMostOpenBytes * rails;
+         (is_small || open_bytes_ < kMostOpenBytes * rails);
 }
 
 // False: there is no room for the next part. It may also wait for keys, or have been given up.
 bool Mover::begin(PeerRequest& request) {
   while (!request.all_begun()) {
-    if (!has_room()) return false;
+    if (!has_room(request)) return false;
     if (request.wants_pieces()) {
       request.refill(kRefill);
       prepare(request);

@@ -1,9 +1,11 @@
 // Moves the pieces of requests over a link.
 //
 // Requests begin in the order in which they came, while fewer than kTransfersPerRail pieces a rail
-// are under way. Up to kMostPassed requests that wait for the peer's keys let others pass. A piece
-// is cut where it is longer than kMostPiece, so that a request that is given up ends soon. A long
-// request gets its pieces some at a time, when there is room for them.
+// and kMostOpenBytes a rail are under way. Up to kMostPassed requests that wait for the peer's keys
+// let others pass; those that wait for bytes to end let small ones pass, which would wait for all
+// of a long request else. A piece is cut where it is longer than kMostPiece, so that a request that
+// is given up ends soon. A long request gets its pieces some at a time, when there is room for
+// them.
 //
 // States of a request here: waiting (for keys, or for room), begun (in moving_), ended. A write
 // into memory of a device is flushed before it ends. One that is overdue begins nothing more, and
@@ -32,7 +34,8 @@ class Mover {
   // A quarter more than the send queue of a rail holds (RailCaps::send_queue_depth, 256): with
   // fewer, works leave as soon as they are made, and each has a doorbell of its own.
   static constexpr size_t kTransfersPerRail = 320;
-  static constexpr size_t kMostPassed = 256;
+  static constexpr size_t kMostPassed = 256, kMostPassedBySmall = 32;
+  static constexpr uint64_t kSmall = 64 << 10;  // bytes of a request
   static constexpr uint64_t kMostPiece = 16 << 20;
   static constexpr size_t kRefill = 1024;  // pieces of a long request
   // Begun and not ended, for each rail that is up: so that what comes later waits for no more.
@@ -108,7 +111,7 @@ class Mover {
   bool ends_in_time(PeerRequest& request, uint64_t now_ns, uint64_t* look_ns);
   void give_up(PeerRequest& request, Error why);
   void fence_rails(PeerRequest& request);
-  bool has_room() const;
+  bool has_room(const PeerRequest& request) const;
   void prepare(PeerRequest& request);
   bool begin(PeerRequest& request);
   void start(PeerRequest& request);

@@ -68,12 +68,16 @@ sent() { # DEVICES: bytes that the interfaces of so many have sent
   echo $sum
 }
 
-# right DEVICES: the ranks ended well, over $transport, with nothing wrong, and by the interfaces
-right() {
-  local code i
+ended_well() { # the ranks
+  local code
   for code in "${codes[@]}"; do
     [ "$code" -eq 0 ] || { not_ok "exit status ${codes[*]}"; return; }
   done
+}
+# right DEVICES: the ranks ended well, over $transport, with nothing wrong, and by the interfaces
+right() {
+  local i
+  ended_well || return
   grep -qE 'Out of bounds values *: 0 OK' "$results/$name.0.out" || { not_ok "no '0 OK'"; return; }
   for ((i = 0; i < $1; ++i)); do
     grep -qE "$transport rxe$i 10" "$results/$name".*.err ||

@@ -24,19 +24,18 @@ endpoint closes (rxm_close_conn), and processes crash; $newer" ;;
   unset NCCL_SLIME_FABRIC_PROVIDER FI_UNIVERSE_SIZE
 }
 
-# p2p ARGUMENT...: libslime between two processes with two rails each
+# p2p ARGUMENT...: libslime between two processes with two rails each, whose link carries some bytes
+# when it is made, and more for each request.
 p2p() {
-  local code
   start 2 2 p2p --seconds 1 "$@"
   finish
-  for code in "${codes[@]}"; do
-    [ "$code" -eq 0 ] || { not_ok "exit status ${codes[*]}"; return; }
-  done
-  [ $(($(sent 4) - sent_before)) -gt 20000 ] || not_ok "the interfaces have not carried it"
+  ended_well || return
+  [ "$(sent 4)" -gt "$sent_before" ] || not_ok "the interfaces have not carried it"
 }
 
-# Tests of libslime.
-peer_tests='CAbi.*:Completion*:CppTest.*:Deadline.*:Messages*:Plan*:Pages*:Quiet.*:Remove*:Tagged*'
+# Without what is about interfaces (Meet, Rails) or about processes (Restarts), and without lives in
+# virtual time.
+peer_tests='CAbi.*:Completion*:CppTest.*:Deadline.*:MessagesTest.*:Plan*:Pages*:Quiet.*:Remove*:TaggedTest.*'
 
 # exhaustion SIZE TRY COMMAND...: rank 0 runs under the limit that COMMAND sets. Both ranks end, and
 # rank 0's warning names its rail, the size and what to try. Without the limit they work again.

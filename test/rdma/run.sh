@@ -5,7 +5,7 @@
 # of libfabric, and libslime.
 # `make check-rdma` builds what it needs and calls it. cases.sh and more_cases.sh have the cases.
 #   SLIME_BUILD_DIR        where the build is (default: build); logs go to its results-rdma/
-#   SLIME_TEST_TIMEOUT_S   limit for the machine (default 900)
+#   SLIME_TEST_TIMEOUT_S   limit for the machine (default 1500)
 #   SLIME_TOTALS_FILE      "passed failed skipped" is appended here
 #   SLIME_RDMA_FABRIC      see cases.sh
 #   SLIME_RDMA_CACHE, SLIME_RDMA_KERNEL, SLIME_NO_INSTALL: see setup.sh
@@ -15,7 +15,7 @@ cd "$(dirname "$0")/../.." || exit 1
 . test/finish.sh
 export SLIME_BUILD_DIR=${SLIME_BUILD_DIR:-build}
 results=$SLIME_BUILD_DIR/results-rdma totals_of_all=${SLIME_TOTALS_FILE:-}
-limit_s=${SLIME_TEST_TIMEOUT_S:-900}
+limit_s=${SLIME_TEST_TIMEOUT_S:-1500}
 devices=16 # four ranks with four rails each
 
 set_up() {

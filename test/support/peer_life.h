@@ -106,6 +106,31 @@ class PeerEnd {
   std::vector<std::shared_ptr<Peer>> leaving_;
 };
 
+// Both ends change to this link at once; the one before, if there is one, is given up.
+inline void attach(SimEnds made, const LinkId& id,
+                   const std::array<std::unique_ptr<PeerEnd>, 2>& ends) {
+  made.active.id = made.passive.id = id;
+  made.active.words = ends[0]->words(*ends[1]);
+  made.passive.words = ends[1]->words(*ends[0]);
+  ends[0]->attach(std::move(made.active));
+  ends[1]->attach(std::move(made.passive));
+}
+
+// The first link of two ends, over so many rails, whose lifeline is not answered. Returns the
+// channels of the first end.
+inline std::vector<const Channel*> connect_peers(
+    sim::Network& network, sim::Random& random, std::array<SimHost, 2>& hosts,
+    const std::array<std::unique_ptr<PeerEnd>, 2>& ends, uint32_t rails) {
+  SimEnds made =
+      connect(network, hosts[0], hosts[1], rails, {Rings::kMemory, Rings::kMemory, {}, true, 0});
+  made.active.lifeline_dialer =
+      std::make_unique<sim::LifelineCaller>(network, random, sim::LifelineModel(), [](auto) {});
+  std::vector<const Channel*> channels;
+  for (const auto& channel : made.active.channels) channels.push_back(channel.channel.get());
+  attach(std::move(made), {}, ends);
+  return channels;
+}
+
 // Both, and the link between them, which make_link() replaces. Thread: one.
 class PeerLife : public RailFates {
  public:
@@ -125,17 +150,12 @@ class PeerLife : public RailFates {
     return std::ranges::all_of(
         ends_, [](const auto& end) { return end->peer().state() == Peer::State::kUp; });
   }
-  // Both ends change to it at once; the link before, if there is one, is given up.
   void make_link() {
     SimEnds made = RailFates::make_link(Rings::kMemory, {}, [this](auto stream) {
       ends_[1]->peer().resume(link_id(), std::move(stream));
     });
     ++link_;
-    made.active.id = made.passive.id = link_id();
-    made.active.words = ends_[0]->words(*ends_[1]);
-    made.passive.words = ends_[1]->words(*ends_[0]);
-    ends_[0]->attach(std::move(made.active));
-    ends_[1]->attach(std::move(made.passive));
+    attach(std::move(made), link_id(), ends_);
   }
   bool pass() {
     const auto dark = [](const auto& end) { return end->peer().report().rails_up == 0; };

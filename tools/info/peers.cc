@@ -127,7 +127,8 @@ void print_engines(const std::vector<json>& engines, FILE* out) {
       rows.add({name.empty() ? "engine " + text_of(peer, "engine").substr(0, 8) : name,
                 text_of(peer, "state"),
                 text_of(peer, "rails_up") + "/" + text_of(peer, "rails") + " rails",
-                text_of(peer, "requests") + " requests", why});
+                text_of(peer, "requests") + " requests", text_of(peer, "round_trip_ns") + " ns",
+                why});
     }
     rows.print("  ", out);
     const std::string left_out = text_of(engine, "peers_left_out");
