@@ -2,7 +2,8 @@
 // host:
 //   connect    from slime_add_peer() until 8 bytes were read, and a plain TCP connection beside it
 //   register   1 GiB
-//   idle       an engine with 1,000 connected peers: processor, memory and descriptors
+//   idle       an engine with 1,000 connected peers: processor, memory and descriptors; the other
+//              process needs some 8,000 of these (`ulimit -n`)
 //   threads    4 threads that write 4 KiB to one peer, and to one each, by turns with one thread
 //   p99        reads of 8 bytes, alone and beside 64 MiB both ways
 //   unfetched  60 s in which a program fetches no notification, and all else goes on
@@ -235,7 +236,7 @@ struct Row {
   const char* name;
   void (*run)();
 };
-// The first ones fork while this process has no threads.
+// Each forks while this process has no threads.
 constexpr Row kRows[] = {{"connect", connect_row}, {"register", register_row},
                          {"idle", idle_row},       {"threads", threads_row},
                          {"p99", p99_row},         {"unfetched", unfetched_row}};
