@@ -23,9 +23,8 @@
  * When a write is done, its bytes are visible at the peer. When a read is done, they are here. In
  * memory of a GPU they are there for what is launched from then on, where the GPU's
  * CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING is not NONE; else call
- * cuFlushGPUDirectRDMAWrites() before. A
- * piece may be moved twice when a NIC fails, so the peer's program must not use memory that is
- * written before it has been told that the request is done. */
+ * cuFlushGPUDirectRDMAWrites() before. A piece may be moved twice when a NIC fails, so the peer's
+ * program must not use memory that is written before it has been told that the request is done. */
 /* clang-format on */
 #ifndef SLIME_SLIME_H
 #define SLIME_SLIME_H

@@ -12,7 +12,8 @@ namespace slime {
 namespace {
 
 // A waiting thread that sleeps is woken some 30 us late, which is worth little to a long request.
-// A thread that has spun for longer than a small request takes shares its core with others that do.
+// After so long, more than a small request takes, a spinning thread yields after each look: threads
+// that spin on one core take turns.
 constexpr uint64_t kAloneNs = 12'000;
 constexpr uint64_t kBytesPerNs = 2, kMostMovedNs = 100'000;
 

@@ -2,10 +2,10 @@
 //
 // Requests begin in the order in which they came, while fewer than kTransfersPerRail pieces a rail
 // and kMostOpenBytes a rail are under way. Up to kMostPassed requests that wait for the peer's keys
-// let others pass; those that wait for bytes to end let small ones pass, which would wait for all
-// of a long request else. A piece is cut where it is longer than kMostPiece, so that a request that
-// is given up ends soon. A long request gets its pieces some at a time, when there is room for
-// them.
+// let others pass. Those that wait for room let requests of up to kSmall bytes pass, which would
+// wait for a whole long request otherwise. A piece is cut where it is longer than kMostPiece, so
+// that a request that is given up ends soon. A long request gets its pieces some at a time, when
+// there is room for them.
 //
 // States of a request here: waiting (for keys, or for room), begun (in moving_), ended. A write
 // into memory of a device is flushed before it ends. One that is overdue begins nothing more, and
