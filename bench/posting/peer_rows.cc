@@ -38,8 +38,8 @@ class Peers {
         hosts_{test::SimHost{network_, nics, caps_of_peers(), Settings(), "nic"},
                test::SimHost{network_, nics, caps_of_peers(), Settings(), "peer"}},
         memory_(4 * size_t{kWorkBytes}),
-        ends_{std::make_unique<test::PeerEnd>(hosts_[0], kFromId, kToId, nullptr),
-              std::make_unique<test::PeerEnd>(hosts_[1], kToId, kFromId, nullptr)} {
+        ends_{std::make_unique<test::PeerEnd>(hosts_[0], kFromId, kToId, nullptr, &requests_),
+              std::make_unique<test::PeerEnd>(hosts_[1], kToId, kFromId, nullptr, &requests_)} {
     network_.check_sources(false);
     for (uint32_t i = 0; i < nics; ++i) {
       hosts_[0].rails[i]->configure(hosts_[0].rails[i]->caps(), unordered_sender_model(regime));

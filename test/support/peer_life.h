@@ -24,7 +24,9 @@ class PeerEnd {
  public:
   static constexpr uint64_t kHandle = 1;  // by which it knows the peer
 
-  PeerEnd(SimHost& host, std::byte id, std::byte peer_id, Expectations::Unexpected came)
+  // `memory`: for lists of requests.
+  PeerEnd(SimHost& host, std::byte id, std::byte peer_id, Expectations::Unexpected came,
+          std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : messages(host.device().memory(), std::move(came)),
         host_(host),
         peer_id_(engine_id(peer_id)),
@@ -34,7 +36,7 @@ class PeerEnd {
                engine_id(id),
                {},
                messages.to,
-               std::pmr::get_default_resource(),
+               memory,
                pollers_,
                [](uint64_t, Peer*) {},
                [](std::shared_ptr<Peer>) {},
