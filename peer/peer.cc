@@ -42,9 +42,10 @@ bool Peer::submit(std::shared_ptr<PeerRequest> request) {
 bool Peer::try_move(bool spins) {
   for (int round = 0; round < kRounds; ++round) {
     if (!try_enter()) return true;
-    if (spins) disarm();
+    const bool callers_stay = spins || callers_.look_after();
+    if (callers_stay) disarm();
     move();
-    const bool looked_after = spins || is_looked_after();
+    const bool looked_after = callers_stay || is_looked_after();
     if (!leave_lock()) return looked_after;
   }
   return false;
@@ -73,18 +74,28 @@ bool Peer::is_looked_after() {
 }
 
 Peer::Next Peer::serve(uint64_t now_ns) {
-  if (!try_enter()) return Next::kNowAndThen;  // the holder moves it
+  if (!try_enter()) {  // the holder moves it
+    return callers_.weigh(now_ns, false) ? Next::kSoon : Next::kNowAndThen;
+  }
+  const uint64_t before = traffic();
   move();
-  const Next next = next_call(now_ns);
+  const Next next = next_call(now_ns, traffic() != before);
   attended_ = next != Next::kWhenNamed;
   return leave_lock() ? Next::kNow : next;
 }
 
-Peer::Next Peer::next_call(uint64_t now_ns) {
+Peer::Next Peer::next_call(uint64_t now_ns, bool found) {
   if (state() == State::kConnecting || (leaves() && connection_ != nullptr)) return Next::kSoon;
-  if (connection_ == nullptr) return Next::kWhenNamed;
-  const uint64_t traffic = connection_->link.traffic();
-  if (std::exchange(traffic_, traffic) != traffic) {
+  if (connection_ == nullptr) {
+    callers_.rely_on_pollers();
+    return Next::kWhenNamed;
+  }
+  const uint64_t count = traffic();
+  const bool moved = std::exchange(traffic_, count) != count;
+  if (callers_.weigh(now_ns, found)) {
+    return callers_.look_after() || arm() ? Next::kSoon : Next::kNow;
+  }
+  if (moved) {
     now_ns = world_.devices.clock().now_ns();  // many bytes take their time
     hot_until_ns_ = now_ns + kSpinNs;
     attended_until_ns_ = now_ns + kAttendedNs;

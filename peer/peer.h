@@ -25,6 +25,7 @@
 #include "base/mutex.h"
 #include "link/setup/setup.h"
 #include "peer/blobs.h"
+#include "peer/callers.h"
 #include "peer/directory.h"
 #include "peer/keys.h"
 #include "peer/messages/barriers.h"
@@ -129,6 +130,9 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // again at once, until it calls without. False: nobody looks after the link from now on; have the
   // service do so.
   bool try_move(bool spins = false);
+  // Threads of the program that look at the link again and again. While they do, it is looked
+  // after.
+  Callers& callers() { return callers_; }
   // For the service. When it wants the next call: at once, soon (set-up), now and then (deadlines
   // of requests, rails that are silent or may return), or not before a poller or attend() names it.
   enum class Next : uint8_t { kNow, kSoon, kNowAndThen, kWhenNamed };
@@ -189,7 +193,8 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   bool has_pollers() const;
   bool has_open_work() const;
   bool wants_link() const { return !waiting_.empty() || !messages_.idle() || !barriers_.idle(); }
-  Next next_call(uint64_t now_ns);
+  Next next_call(uint64_t now_ns, bool found);
+  uint64_t traffic() const { return connection_ == nullptr ? 0 : connection_->link.traffic(); }
   void take_handed();
   void drop_connection();
   void drop_crossed();
@@ -223,6 +228,8 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   uint64_t handle_ = 0;
   std::atomic<State> state_ = State::kNew;
   std::atomic<bool> has_left_ = false;
+
+  Callers callers_;
 
   std::mutex handing_;                                // guards these two
   std::vector<std::shared_ptr<PeerRequest>> handed_;  // that no thread has taken yet

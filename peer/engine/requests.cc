@@ -51,6 +51,7 @@ Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<P
                          (std::ranges::any_of(request->messages, is_letter) ? 1 : 0);
   auto handle = keep({peer, request, terms.completion});
   if (!handle) return handle;
+  if (terms.completion.by != Completion::By::kTest) peer->callers().rely_on_pollers();
   if (terms.more) {
     service_->look_before(request->due_ns());
     peer->hand(std::move(request));
@@ -109,7 +110,10 @@ Result<Status> Engine::test(uint64_t handle, Outcome* outcome) {
   const auto submitted = requests_.find(handle);
   if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
   const PeerRequest& request = *submitted->request;
-  if (!request.done()) move_or_expire(*submitted);
+  if (!request.done()) {
+    if (submitted->peer != nullptr) submitted->peer->callers().came(steady_now_ns());
+    move_or_expire(*submitted);
+  }
   if (!request.done()) return Status::kAgain;
   return take_end(handle, *submitted, outcome);
 }
@@ -134,11 +138,18 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
   const uint64_t spun_for =
       std::min(bytes / kBytesPerNs, kMostMovedNs) + request.round_trips * Peer::kSpinNs;
   const uint64_t begin_ns = steady_now_ns(), spin_ns = std::min(limit_ns, spun_for);
-  for (uint64_t spun_ns = 0; submitted->peer != nullptr && !request.done() && spun_ns < spin_ns;
+  Peer* const peer = submitted->peer.get();
+  for (uint64_t spun_ns = 0; peer != nullptr && !request.done() && spun_ns < spin_ns;
        spun_ns = steady_now_ns() - begin_ns) {
-    (void)submitted->peer->try_move(true);
+    peer->callers().came(begin_ns + spun_ns);
+    (void)peer->try_move(true);
     if (spun_ns > kAloneNs) ::sched_yield();
   }
+  const bool sleeps = !request.done();
+  if (!sleeps && peer != nullptr && peer->callers().look_after()) {
+    return take_end(handle, *submitted, outcome);
+  }
+  const Callers::Sleeper sleeper(sleeps && peer != nullptr ? &peer->callers() : nullptr);
   move_or_expire(*submitted);  // also when it is done: pollers name the link again
   const uint64_t end_ns = begin_ns + std::min(limit_ns, kLongestWaitNs);
   if (posted && !request.wait_until(std::min(end_ns, request.due_ns()))) {
