@@ -75,7 +75,9 @@ bool Peer::is_looked_after() {
 
 Peer::Next Peer::serve(uint64_t now_ns) {
   if (!try_enter()) {  // the holder moves it
-    return callers_.weigh(now_ns, false) ? Next::kSoon : Next::kNowAndThen;
+    const bool stay = callers_.weigh(now_ns, false);
+    if (state() == State::kConnecting) return Next::kSetUp;
+    return stay ? Next::kSoon : Next::kNowAndThen;
   }
   const uint64_t before = traffic();
   move();
@@ -85,7 +87,7 @@ Peer::Next Peer::serve(uint64_t now_ns) {
 }
 
 Peer::Next Peer::next_call(uint64_t now_ns, bool found) {
-  if (state() == State::kConnecting || (leaves() && connection_ != nullptr)) return Next::kSoon;
+  if (state() == State::kConnecting || (leaves() && connection_ != nullptr)) return Next::kSetUp;
   if (connection_ == nullptr) {
     callers_.rely_on_pollers();
     return Next::kWhenNamed;

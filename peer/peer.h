@@ -133,9 +133,10 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // Threads of the program that look at the link again and again. While they do, it is looked
   // after.
   Callers& callers() { return callers_; }
-  // For the service. When it wants the next call: at once, soon (set-up), now and then (deadlines
-  // of requests, rails that are silent or may return), or not before a poller or attend() names it.
-  enum class Next : uint8_t { kNow, kSoon, kNowAndThen, kWhenNamed };
+  // For the service. When it wants the next call: at once, for a step of its set-up or end, soon
+  // (no poller names it), now and then (deadlines of requests, rails that are silent or may return),
+  // or not before a poller or attend() names it.
+  enum class Next : uint8_t { kNow, kSetUp, kSoon, kNowAndThen, kWhenNamed };
   Next serve(uint64_t now_ns);
 
  private:

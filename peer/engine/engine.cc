@@ -98,7 +98,7 @@ Result<void> Engine::set_up() {
   std::vector<int> listeners = {listener_->descriptor()};
   if (discovery_ != nullptr) listeners.push_back(discovery_->descriptor());
   if (status_port_ != nullptr) listeners.push_back(status_port_->descriptor());
-  auto service = Service::open(*this, listeners, poller_list_);
+  auto service = Service::open(*this, listeners, poller_list_, devices_->settings().peer_timeout);
   if (!service) return fail(std::move(service.error()));
   service_ = std::move(*service);
   return service_->start();

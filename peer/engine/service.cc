@@ -21,15 +21,24 @@ bool lower(std::atomic<uint64_t>& value, uint64_t to) {
   return false;
 }
 
+// When to look again at what is being set up.
+uint64_t next_step_ns(uint64_t now_ns, uint64_t* since_ns) {
+  if (*since_ns == 0) *since_ns = now_ns;
+  return now_ns +
+         std::clamp((now_ns - *since_ns) / 8, Service::kSetUpNs, Service::kLongestSetUpNs);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Service>> Service::open(ServiceHost& host, std::span<const int> listeners,
-                                               const std::vector<Poller*>& pollers) {
+                                               const std::vector<Poller*>& pollers,
+                                               double peer_timeout_s) {
   auto sleeper = Sleeper::open();
   if (!sleeper) return fail(std::move(sleeper.error()));
   for (const int listener : listeners) (*sleeper)->add(listener);
   for (Poller* poller : pollers) (void)(*sleeper)->add(*poller);
-  return std::unique_ptr<Service>(new Service(host, std::move(*sleeper), pollers));
+  const uint64_t look_ns = std::min(seconds_to_ns(peer_timeout_s) / 8, kLongestLookNs);
+  return std::unique_ptr<Service>(new Service(host, std::move(*sleeper), pollers, look_ns));
 }
 
 Result<void> Service::start() {
@@ -66,12 +75,11 @@ void Service::run() {
     const uint64_t served_ns = serve_due(now_ns);
     host_.call_back();
     const uint64_t due_ns =
-        std::min({served_ns, look_ns_.load(), greets_ ? accept_ns_ : UINT64_MAX});
+        std::min({served_ns, look_ns_.load(), greets_since_ns_ != 0 ? accept_ns_ : UINT64_MAX});
     turns = due_ns <= now_ns ? (turns + 1) % kTurns : 0;
     if (due_ns > now_ns && sleeper_->wait(due_ns - now_ns)) {
       accept_ns_ = 0;
-      // The kernel has no descriptor for a caller: it is readable again at once.
-      if (!std::exchange(found_caller_, true)) ::nanosleep(&kPause, nullptr);
+      called_ = true;
     }
   }
 }
@@ -80,14 +88,17 @@ void Service::run() {
 void Service::look(uint64_t now_ns) {
   if (now_ns >= accept_ns_) {
     std::vector<std::shared_ptr<Peer>> came;
-    greets_ = host_.accept(&came);
+    const bool greets = host_.accept(&came);
     const bool answered = host_.answer_callers();
-    found_caller_ = greets_ || answered || !came.empty() || accept_ns_ != 0;
-    accept_ns_ = now_ns + (greets_ ? kSoonNs : kNowAndThenNs);
+    const bool found = greets || answered || !came.empty();
+    // The kernel has no descriptor for a caller: the listener is readable again at once.
+    if (std::exchange(called_, false) && !found) ::nanosleep(&kPause, nullptr);
+    if (!greets) greets_since_ns_ = 0;
+    accept_ns_ = greets ? next_step_ns(now_ns, &greets_since_ns_) : now_ns + kNowAndThenNs;
     for (auto& peer : came) add(std::move(peer));
   }
   if (now_ns < look_ns_) return;
-  look_ns_ = now_ns + kLookNs;
+  look_ns_ = now_ns + look_every_ns_;
   lower(look_ns_, host_.end_overdue(now_ns));
   for (auto& peer : host_.peers()) add(std::move(peer));
 }
@@ -124,9 +135,14 @@ uint64_t Service::serve_due(uint64_t now_ns) {
     const auto one = next++;
     Due& due = one->second;
     if (due.at_ns <= now_ns) {
-      switch (due.peer->serve(now_ns)) {
+      const Peer::Next next_call = due.peer->serve(now_ns);
+      if (next_call != Peer::Next::kSetUp) due.set_up_since_ns = 0;
+      switch (next_call) {
         case Peer::Next::kNow:
           due.at_ns = 0;
+          break;
+        case Peer::Next::kSetUp:
+          due.at_ns = next_step_ns(now_ns, &due.set_up_since_ns);
           break;
         case Peer::Next::kSoon:
           due.at_ns = now_ns + kSoonNs;

@@ -3,8 +3,8 @@
 //
 // It sleeps on the listener and on the pollers of the rails (transports/sleeper.h) until a peer is
 // due. A peer is due when a poller names its link, when somebody calls attend(), and when it said
-// so itself (Peer::serve). All peers are looked at every kLookNs besides, for what no poller tells
-// of a link that rests.
+// so itself (Peer::serve). All peers are looked at now and then besides (look_every_ns_), for what
+// no poller tells of a link that rests.
 //
 // Threads: attend(), wake() and look_before() from any, the rest from the one that opened the
 // engine.
@@ -45,11 +45,16 @@ class Service {
   static constexpr uint32_t kTurns = 8;         // of busy peers, for one look at pollers
   static constexpr uint64_t kSoonNs = 500'000;  // Peer::Next::kSoon
   static constexpr uint64_t kNowAndThenNs = 10'000'000;
-  static constexpr uint64_t kLookNs = 2'000'000'000;
+  // Set-up that has taken so long is looked at again after an eighth of that, within these bounds:
+  // a few round trips are all that it takes, mostly.
+  static constexpr uint64_t kSetUpNs = 20'000, kLongestSetUpNs = kSoonNs;
+  static constexpr uint64_t kLongestLookNs = 5'000'000'000;
 
   // `listeners` become readable when somebody connects. The pollers outlive the service.
+  // `peer_timeout_s`: NCCL_SLIME_PEER_TIMEOUT.
   static Result<std::unique_ptr<Service>> open(ServiceHost& host, std::span<const int> listeners,
-                                               const std::vector<Poller*>& pollers);
+                                               const std::vector<Poller*>& pollers,
+                                               double peer_timeout_s);
   Result<void> start();  // once, when the host has the service
   void stop();           // returns when the thread has ended
   ~Service() { stop(); }
@@ -63,10 +68,15 @@ class Service {
   struct Due {
     std::shared_ptr<Peer> peer;
     uint64_t at_ns = 0;
+    uint64_t set_up_since_ns = 0;  // 0: it is not being set up
   };
 
-  Service(ServiceHost& host, std::unique_ptr<Sleeper> sleeper, std::vector<Poller*> pollers)
-      : host_(host), sleeper_(std::move(sleeper)), pollers_(std::move(pollers)) {}
+  Service(ServiceHost& host, std::unique_ptr<Sleeper> sleeper, std::vector<Poller*> pollers,
+          uint64_t look_every_ns)
+      : host_(host),
+        sleeper_(std::move(sleeper)),
+        pollers_(std::move(pollers)),
+        look_every_ns_(look_every_ns) {}
   void run();
   void look(uint64_t now_ns);
   void take_named();
@@ -76,6 +86,7 @@ class Service {
   ServiceHost& host_;
   const std::unique_ptr<Sleeper> sleeper_;
   const std::vector<Poller*> pollers_;
+  const uint64_t look_every_ns_;
   std::mutex mutex_;  // of attended_
   std::vector<std::shared_ptr<Peer>> attended_;
   std::atomic<bool> ending_ = false;
@@ -83,8 +94,8 @@ class Service {
   // Of the thread.
   std::unordered_map<Peer*, Due> due_;
   uint64_t accept_ns_ = 0;
-  bool greets_ = false;       // peers are in their handshakes
-  bool found_caller_ = true;  // when the listener was readable last
+  uint64_t greets_since_ns_ = 0;  // peers are in their handshakes; 0: none is
+  bool called_ = false;           // a listener is readable
   std::thread thread_;
 };
 
