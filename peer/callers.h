@@ -25,9 +25,9 @@ namespace slime {
 
 class Callers {
  public:
-  static constexpr uint64_t kWindowNs = 500'000;
+  static constexpr uint64_t kWindowNs = 2'000'000;
   static constexpr uint64_t kMostBetweenNs = 50'000;  // two looks of one that stays
-  static constexpr uint64_t kGoneNs = 100'000;
+  static constexpr uint64_t kGoneNs = 200'000;
   static constexpr uint64_t kFirstDoubtNs = 100'000'000, kLongestDoubtNs = 10'000'000'000;
 
   // The link is looked at by callers, and by the service within kWindowNs.
@@ -67,6 +67,10 @@ class Callers {
     Callers* const callers_;
   };
 
+  bool gone(uint64_t now_ns) const {
+    return now_ns > last_ns_.load(std::memory_order_relaxed) + kGoneNs;
+  }
+
   // For the service, when it looks at the link; `found`: something had come, or could leave. True:
   // callers are relied on, and the next look is due in kWindowNs.
   bool weigh(uint64_t now_ns, bool found) {
@@ -74,7 +78,7 @@ class Callers {
     const uint64_t window_ns = now_ns - since_ns_;
     if (window_ns < kWindowNs) return relied_on;
     since_ns_ = now_ns;
-    if (relied_on && found && now_ns > last_ns_.load(std::memory_order_relaxed) + kGoneNs) {
+    if (relied_on && found && gone(now_ns)) {
       doubt_until_ns_ = now_ns + doubt_ns_;
       doubt_ns_ = std::min(doubt_ns_ * 2, kLongestDoubtNs);
     }

@@ -74,10 +74,11 @@ bool Peer::is_looked_after() {
 }
 
 Peer::Next Peer::serve(uint64_t now_ns) {
+  const bool callers_move = callers_.look_after() && !callers_.gone(now_ns);
+  if (callers_move && callers_.weigh(now_ns, false)) return Next::kWindow;
   if (!try_enter()) {  // the holder moves it
-    const bool stay = callers_.weigh(now_ns, false);
     if (state() == State::kConnecting) return Next::kSetUp;
-    return stay ? Next::kSoon : Next::kNowAndThen;
+    return callers_.weigh(now_ns, false) ? Next::kWindow : Next::kNowAndThen;
   }
   const uint64_t before = traffic();
   move();
@@ -95,7 +96,7 @@ Peer::Next Peer::next_call(uint64_t now_ns, bool found) {
   const uint64_t count = traffic();
   const bool moved = std::exchange(traffic_, count) != count;
   if (callers_.weigh(now_ns, found)) {
-    return callers_.look_after() || arm() ? Next::kSoon : Next::kNow;
+    return callers_.look_after() || arm() ? Next::kWindow : Next::kNow;
   }
   if (moved) {
     now_ns = world_.devices.clock().now_ns();  // many bytes take their time

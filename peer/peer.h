@@ -133,10 +133,15 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // Threads of the program that look at the link again and again. While they do, it is looked
   // after.
   Callers& callers() { return callers_; }
-  // For the service. When it wants the next call: at once, for a step of its set-up or end, soon
-  // (no poller names it), now and then (deadlines of requests, rails that are silent or may return),
-  // or not before a poller or attend() names it.
-  enum class Next : uint8_t { kNow, kSetUp, kSoon, kNowAndThen, kWhenNamed };
+  // For the service. When it wants the next call.
+  enum class Next : uint8_t {
+    kNow,
+    kSetUp,       // for the next step of set-up, or of the end
+    kSoon,        // no poller names it
+    kWindow,      // after Callers::kWindowNs: callers look after it
+    kNowAndThen,  // for deadlines of requests, rails that are silent or may return
+    kWhenNamed,   // not before a poller or attend() names it
+  };
   Next serve(uint64_t now_ns);
 
  private:

@@ -147,6 +147,9 @@ uint64_t Service::serve_due(uint64_t now_ns) {
         case Peer::Next::kSoon:
           due.at_ns = now_ns + kSoonNs;
           break;
+        case Peer::Next::kWindow:
+          due.at_ns = now_ns + Callers::kWindowNs;
+          break;
         case Peer::Next::kNowAndThen:
           due.at_ns = now_ns + kNowAndThenNs;
           break;
