@@ -7,9 +7,10 @@
 //
 // States: relied on, or not. The service decides at its looks: callers were there for half of the
 // time since the look before. What such a look finds although no caller has come for kGoneNs was
-// found late: then callers are not relied on for a while, which doubles each time. A program may
-// wait for the peer in ways that cannot be seen from here (it reads the memory that the peer
-// writes). While a thread sleeps for a request it is not relied on those who look, either.
+// found late: then callers are not relied on for a while, which doubles each time, and halves with
+// each window that was well. A program may wait for the peer in ways that cannot be seen from here
+// (it reads the memory that the peer writes). While a thread sleeps for a request, pollers name the
+// link.
 //
 // Threads: weigh() by the service, the rest any. The time that callers were there is inexact when
 // two come at the same moment.
@@ -28,7 +29,7 @@ class Callers {
   static constexpr uint64_t kWindowNs = 2'000'000;
   static constexpr uint64_t kMostBetweenNs = 50'000;  // two looks of one that stays
   static constexpr uint64_t kGoneNs = 200'000;
-  static constexpr uint64_t kFirstDoubtNs = 100'000'000, kLongestDoubtNs = 10'000'000'000;
+  static constexpr uint64_t kFirstDoubtNs = 20'000'000, kLongestDoubtNs = 1'000'000'000;
 
   // The link is looked at by callers, and by the service within kWindowNs.
   bool look_after() const {
@@ -49,30 +50,24 @@ class Callers {
     relied_on_.store(false, std::memory_order_relaxed);
   }
 
-  // A thread that sleeps for a request of `callers`' peer; nullptr: there is none.
-  class Sleeper {
-   public:
-    explicit Sleeper(Callers* callers) : callers_(callers) {
-      if (callers_ != nullptr) callers_->sleepers_.fetch_add(1, std::memory_order_relaxed);
-    }
-    ~Sleeper() {
-      if (callers_ == nullptr) return;
-      callers_->last_ns_.store(steady_now_ns(), std::memory_order_relaxed);
-      callers_->sleepers_.fetch_sub(1, std::memory_order_relaxed);
-    }
-    Sleeper(const Sleeper&) = delete;
-    Sleeper& operator=(const Sleeper&) = delete;
-
-   private:
-    Callers* const callers_;
-  };
-
-  bool gone(uint64_t now_ns) const {
-    return now_ns > last_ns_.load(std::memory_order_relaxed) + kGoneNs;
+  // A thread looks again and again, until end_spin(). Then it sees to it that somebody looks after
+  // the link, unless look_after().
+  void begin_spin() { spinners_.fetch_add(1, std::memory_order_relaxed); }
+  void end_spin() { spinners_.fetch_sub(1, std::memory_order_relaxed); }
+  void begin_sleep() { sleepers_.fetch_add(1, std::memory_order_relaxed); }
+  void end_sleep() {
+    last_ns_.store(steady_now_ns(), std::memory_order_relaxed);
+    sleepers_.fetch_sub(1, std::memory_order_relaxed);
   }
 
-  // For the service, when it looks at the link; `found`: something had come, or could leave. True:
-  // callers are relied on, and the next look is due in kWindowNs.
+  // For the service: it need not look at the link now, but in kWindowNs.
+  bool need_not_look(uint64_t now_ns) {
+    if (spinners_.load(std::memory_order_relaxed) == 0 && (!look_after() || gone(now_ns)))
+      return false;
+    return weigh(now_ns, false) || spinners_.load(std::memory_order_relaxed) > 0;
+  }
+  // When it has looked; `found`: something had come, or could leave. True: callers are relied on,
+  // and the next look is due in kWindowNs.
   bool weigh(uint64_t now_ns, bool found) {
     const bool relied_on = relied_on_.load(std::memory_order_relaxed);
     const uint64_t window_ns = now_ns - since_ns_;
@@ -81,6 +76,8 @@ class Callers {
     if (relied_on && found && gone(now_ns)) {
       doubt_until_ns_ = now_ns + doubt_ns_;
       doubt_ns_ = std::min(doubt_ns_ * 2, kLongestDoubtNs);
+    } else if (relied_on) {
+      doubt_ns_ = std::max(doubt_ns_ / 2, kFirstDoubtNs);
     }
     const uint64_t there_ns = there_ns_.exchange(0, std::memory_order_relaxed);
     const bool often = there_ns >= window_ns / 2 && now_ns >= doubt_until_ns_;
@@ -89,9 +86,13 @@ class Callers {
   }
 
  private:
+  bool gone(uint64_t now_ns) const {
+    return now_ns > last_ns_.load(std::memory_order_relaxed) + kGoneNs;
+  }
+
   std::atomic<bool> relied_on_ = false;
   std::atomic<uint64_t> last_ns_ = 0, there_ns_ = 0;
-  std::atomic<uint32_t> sleepers_ = 0;
+  std::atomic<uint32_t> spinners_ = 0, sleepers_ = 0;
   // Of the service.
   uint64_t since_ns_ = 0, doubt_until_ns_ = 0, doubt_ns_ = kFirstDoubtNs;
 };

@@ -74,8 +74,7 @@ bool Peer::is_looked_after() {
 }
 
 Peer::Next Peer::serve(uint64_t now_ns) {
-  const bool callers_move = callers_.look_after() && !callers_.gone(now_ns);
-  if (callers_move && callers_.weigh(now_ns, false)) return Next::kWindow;
+  if (state() == State::kUp && callers_.need_not_look(now_ns)) return Next::kWindow;
   if (!try_enter()) {  // the holder moves it
     if (state() == State::kConnecting) return Next::kSetUp;
     return callers_.weigh(now_ns, false) ? Next::kWindow : Next::kNowAndThen;

@@ -166,6 +166,9 @@ class Engine final : private ServiceHost {
                              const Terms& terms);
   Result<Status> take_end(uint64_t handle, const Submitted& submitted, Outcome* outcome);
   void move_or_expire(const Submitted& submitted);
+  // Until the request is done, or takes longer than one that nothing is in the way of.
+  static void spin(const Submitted& submitted, uint64_t begin_ns, uint64_t end_ns);
+  void sleep(const Submitted& submitted, uint64_t end_ns);
   void end_posted(const Submitted& submitted, const Error& why);
   void end_all_posted(const Error& why);
   size_t call_back(size_t most);

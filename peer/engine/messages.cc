@@ -105,7 +105,7 @@ Result<uint64_t> Engine::expect(uint64_t peer_handle, uint32_t immediate, uint64
   const auto peer = peer_or_any(peer_handle);
   if (!peer) return fail(peer.error());
   if (count == 0) return fail(Status::kInvalid, "it expects no immediate: count is 0");
-  const Submitted submitted{nullptr, new_request(terms), terms.completion, Posted::kExpectations};
+  const Submitted submitted{*peer, new_request(terms), terms.completion, Posted::kExpectations};
   auto handle = keep(submitted);
   if (!handle) return handle;
   expectations_.expect(peer_handle, immediate, count, submitted.request);
@@ -144,6 +144,7 @@ Result<uint64_t> Engine::send(uint64_t peer_handle, std::span<const std::byte> b
     message.nonce = words.address.nonce;
   }
   auto request = new_request(terms);
+  if (message.letter != nullptr) request->letter_bytes = bytes.size();
   request->messages.push_back(std::move(message));
   return hand_over(*peer, std::move(request), terms);
 }

@@ -16,6 +16,7 @@ namespace {
 // that spin on one core take turns.
 constexpr uint64_t kAloneNs = 12'000;
 constexpr uint64_t kBytesPerNs = 2, kMostMovedNs = 100'000;
+constexpr uint64_t kMostBytesPerNs = 10;
 
 }  // namespace
 
@@ -133,31 +134,44 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
   const auto submitted = requests_.find(handle);
   if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
   const PeerRequest& request = *submitted->request;
-  const bool posted = submitted->posted != Posted::kNowhere;  // its bytes are not known yet
-  const uint64_t bytes = posted ? 0 : request.known_bytes();
-  const uint64_t spun_for =
-      std::min(bytes / kBytesPerNs, kMostMovedNs) + request.round_trips * Peer::kSpinNs;
-  const uint64_t begin_ns = steady_now_ns(), spin_ns = std::min(limit_ns, spun_for);
-  Peer* const peer = submitted->peer.get();
-  for (uint64_t spun_ns = 0; peer != nullptr && !request.done() && spun_ns < spin_ns;
-       spun_ns = steady_now_ns() - begin_ns) {
-    peer->callers().came(begin_ns + spun_ns);
-    (void)peer->try_move(true);
-    if (spun_ns > kAloneNs) ::sched_yield();
-  }
-  const bool sleeps = !request.done();
-  if (!sleeps && peer != nullptr && peer->callers().look_after()) {
-    return take_end(handle, *submitted, outcome);
-  }
-  const Callers::Sleeper sleeper(sleeps && peer != nullptr ? &peer->callers() : nullptr);
-  move_or_expire(*submitted);  // also when it is done: pollers name the link again
+  const uint64_t begin_ns = steady_now_ns();
   const uint64_t end_ns = begin_ns + std::min(limit_ns, kLongestWaitNs);
-  if (posted && !request.wait_until(std::min(end_ns, request.due_ns()))) {
-    move_or_expire(*submitted);
+  Peer* const peer = submitted->peer.get();
+  if (peer != nullptr) spin(*submitted, begin_ns, end_ns);
+  if (!request.done()) {
+    sleep(*submitted, end_ns);
+  } else if (peer != nullptr && !peer->callers().look_after()) {
+    move_or_expire(*submitted);  // pollers name the link again
   }
-  (void)request.wait_until(end_ns);
   if (!request.done()) return Status::kAgain;
   return take_end(handle, *submitted, outcome);
+}
+
+// The bytes of a receive are known when its message is there.
+void Engine::spin(const Submitted& submitted, uint64_t begin_ns, uint64_t end_ns) {
+  const PeerRequest& request = *submitted.request;
+  Callers& callers = submitted.peer->callers();
+  callers.begin_spin();
+  for (uint64_t now_ns = begin_ns; !request.done() && now_ns < end_ns; now_ns = steady_now_ns()) {
+    const uint64_t spun_ns = now_ns - begin_ns, bytes = request.bytes_to_move();
+    const bool is_fetched = bytes > 0 && submitted.posted != Posted::kNowhere;
+    const uint32_t round_trips = request.round_trips + (is_fetched ? 1 : 0);
+    if (spun_ns >= std::min(bytes / kBytesPerNs, kMostMovedNs) + round_trips * Peer::kSpinNs) break;
+    callers.came(now_ns);
+    (void)submitted.peer->try_move(true);
+    if (spun_ns > round_trips * kAloneNs + bytes / kMostBytesPerNs) ::sched_yield();
+  }
+  callers.end_spin();
+}
+
+void Engine::sleep(const Submitted& submitted, uint64_t end_ns) {
+  const PeerRequest& request = *submitted.request;
+  if (submitted.peer != nullptr) submitted.peer->callers().begin_sleep();
+  move_or_expire(submitted);
+  const bool posted = submitted.posted != Posted::kNowhere;
+  if (posted && !request.wait_until(std::min(end_ns, request.due_ns()))) move_or_expire(submitted);
+  (void)request.wait_until(end_ns);
+  if (submitted.peer != nullptr) submitted.peer->callers().end_sleep();
 }
 
 bool Engine::release(uint64_t handle) {

@@ -90,6 +90,7 @@ class PeerRequest {
   bool of_engine = false;           // no program has it
   bool strong = false;              // it begins when all have ended that the peer was given before
   uint32_t round_trips = 1;         // to the peer, where nothing is in the way
+  uint64_t letter_bytes = 0;        // that the peer reads
   std::optional<uint64_t> fetches;  // the nonce of the TaggedLetter that it reads
 
   // A piece more; nothing is moved where it has no bytes. One that goes on where the last one ends,
@@ -98,6 +99,7 @@ class PeerRequest {
 
   // Any thread, when it has been submitted. outcome(): once it is done.
   uint64_t known_bytes() const { return known_bytes_.load(std::memory_order_relaxed); }
+  uint64_t bytes_to_move() const { return known_bytes() + letter_bytes; }
   // When it has to end: its deadline, or when it was cancelled.
   uint64_t due_ns() const { return due_ns_.load(std::memory_order_acquire); }
   void cancel(uint64_t now_ns);

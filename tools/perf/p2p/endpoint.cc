@@ -119,8 +119,16 @@ int Endpoint::start(const Layout& layout, const Options& options, uint32_t slot)
   return slime_submit(engine_, peer_, op, pieces.data(), pieces.size(), &extra, &open_[slot]);
 }
 
+// A wait for a receive from one peer spins for a while, as the plain loop does.
+Result<void> Endpoint::accept() {
+  slime_peer_info info = SLIME_PEER_INFO_INIT;
+  if (slime_accept(engine_, kAcceptNs, &info) != SLIME_OK) return refused("slime_accept");
+  peer_ = info.peer;
+  return {};
+}
+
 Result<void> Endpoint::post(const Layout& layout, uint32_t slot) {
-  if (slime_recv(engine_, SLIME_ANY_PEER, memory() + layout.offset(slot, 0), layout.piece, 0, 0,
+  if (slime_recv(engine_, peer_, memory() + layout.offset(slot, 0), layout.piece, 0, 0,
                  nullptr, &open_[slot]) != SLIME_OK) {
     return refused("slime_recv");
   }
@@ -128,6 +136,9 @@ Result<void> Endpoint::post(const Layout& layout, uint32_t slot) {
 }
 
 Result<void> Endpoint::receive(const Layout& layout) {
+  if (peer_ == 0) {
+    if (auto accepted = accept(); !accepted) return accepted;
+  }
   open_.assign(layout.slots, 0);
   for (uint32_t slot = 0; slot < layout.slots; ++slot) {
     if (auto posted = post(layout, slot); !posted) return posted;

@@ -56,10 +56,12 @@ class Endpoint {
 
  private:
   static constexpr uint64_t kLastTag = UINT64_MAX;
+  static constexpr int64_t kAcceptNs = 60'000'000'000;  // the other rank has connected already
 
   Endpoint() = default;
   int start(const Layout& layout, const Options& options, uint32_t slot);
   Result<void> prepare(const Layout& layout);
+  Result<void> accept();  // a rank that receives gets its peer
   Result<void> post(const Layout& layout, uint32_t slot);
 
   std::vector<std::byte> memory_;
