@@ -24,8 +24,7 @@ bool lower(std::atomic<uint64_t>& value, uint64_t to) {
 // When to look again at what is being set up.
 uint64_t next_step_ns(uint64_t now_ns, uint64_t* since_ns) {
   if (*since_ns == 0) *since_ns = now_ns;
-  return now_ns +
-         std::clamp((now_ns - *since_ns) / 8, Service::kSetUpNs, Service::kLongestSetUpNs);
+  return now_ns + std::clamp((now_ns - *since_ns) / 8, Service::kSetUpNs, Service::kLongestSetUpNs);
 }
 
 }  // namespace

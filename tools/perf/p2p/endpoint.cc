@@ -128,8 +128,8 @@ Result<void> Endpoint::accept() {
 }
 
 Result<void> Endpoint::post(const Layout& layout, uint32_t slot) {
-  if (slime_recv(engine_, peer_, memory() + layout.offset(slot, 0), layout.piece, 0, 0,
-                 nullptr, &open_[slot]) != SLIME_OK) {
+  if (slime_recv(engine_, peer_, memory() + layout.offset(slot, 0), layout.piece, 0, 0, nullptr,
+                 &open_[slot]) != SLIME_OK) {
     return refused("slime_recv");
   }
   return {};
