@@ -15,7 +15,7 @@ namespace {
 // After so long, more than a small request takes, a spinning thread yields after each look: threads
 // that spin on one core take turns.
 constexpr uint64_t kAloneNs = 12'000;
-constexpr uint64_t kBytesPerNs = 2, kMostMovedNs = 100'000;
+constexpr uint64_t kBytesPerNs = 2, kMostMovedNs = 1'000'000;
 constexpr uint64_t kMostBytesPerNs = 10;
 
 }  // namespace
