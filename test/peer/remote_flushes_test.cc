@@ -22,6 +22,26 @@ RailCaps caps() {
   return caps;
 }
 
+// The last piece of the memory first, a few at a time, as a long request has them.
+class PiecesFromTheEnd : public PieceSource {
+ public:
+  static constexpr size_t kPiece = 256, kFew = 8;
+  explicit PiecesFromTheEnd(const Piece& all) : all_(all) {}
+  Result<void> refill(PeerRequest& request, size_t most) override {
+    for (size_t i = 0; i < std::min(most, kFew) && !at_end(); ++i) {
+      left_ -= kPiece;
+      request.append({all_.local + left_, all_.memory, all_.remote, left_, kPiece});
+    }
+    return {};
+  }
+  bool at_end() const override { return left_ == 0; }
+  void rewind() override { left_ = all_.bytes; }
+
+ private:
+  const Piece all_;
+  uint64_t left_ = all_.bytes;
+};
+
 class RemoteFlushesTest : public testing::Test {
  protected:
   RemoteFlushesTest() {
@@ -33,8 +53,8 @@ class RemoteFlushesTest : public testing::Test {
     for (auto& end : ends_) end.reset();
   }
 
-  // All of the peer's memory, by a peer that may do this with it.
-  std::shared_ptr<PeerRequest> write(uint8_t rights) {
+  // All of the peer's memory, by a peer that may do this with it; by a source of pieces, or one.
+  std::shared_ptr<PeerRequest> write(uint8_t rights, bool by_source = false) {
     auto theirs = ends_[1]->make_region(to_, rights, 1, MemoryKind::kCuda);
     handle_ = ends_[1]->messages.regions.add(std::move(theirs));
     RegionAddress address;
@@ -49,7 +69,12 @@ class RemoteFlushesTest : public testing::Test {
     request->opcode = Opcode::kWrite;
     request->remotes.push_back(remote_);
     request->regions.push_back(mine_);
-    request->append({from_.data(), &mine_->memory, remote_.get(), 0, kBytes});
+    const Piece all{from_.data(), &mine_->memory, remote_.get(), 0, kBytes};
+    if (by_source) {
+      request->source = std::make_unique<PiecesFromTheEnd>(all);
+    } else {
+      request->append(all);
+    }
     request->messages.push_back(Message::of(MessageKind::kImmediate, uint32_t{7}));
     (void)ends_[0]->peer().submit(request);
     return request;
@@ -143,18 +168,31 @@ TEST_F(RemoteFlushesTest, ARailThatDiesBeforeItIsReadEndsTheFlush) {
   EXPECT_TRUE(told_ && is_there());
 }
 
-TEST_F(RemoteFlushesTest, AWriteThatIsCancelledIsFlushedBeforeItIsQuiet) {
-  const auto request = write(kRemoteRead | kRemoteWrite);
-  const auto some_sent = [&] { return request->outcome().bytes > 0; };
-  ASSERT_FALSE(move_until(*request, some_sent));
-  request->cancel(network_.now_ns());
+TEST_F(RemoteFlushesTest, ALongWriteIsThereWhenThePeerIsTold) {
+  const auto request = write(kRemoteRead | kRemoteWrite, true);
   ASSERT_TRUE(move(*request));
-  EXPECT_TRUE(request->outcome().quiet);
-  const std::vector<std::byte> then = to_;
-  for (SimHost& host : hosts_) {
-    for (sim::Rail* rail : host.rails) rail->show_device();
+  EXPECT_EQ(request->outcome().error.status, Status::kOk) << request->outcome().error.what;
+  EXPECT_TRUE(told_ && was_there_);
+}
+
+// Whether all its pieces are known, or not even all of them have begun.
+TEST_F(RemoteFlushesTest, AWriteThatIsCancelledIsFlushedBeforeItIsQuiet) {
+  for (const bool by_source : {false, true}) {
+    const auto request = write(kRemoteRead | kRemoteWrite, by_source);
+    const auto some_sent = [&] { return request->outcome().bytes > 0; };
+    ASSERT_FALSE(move_until(*request, some_sent));
+    EXPECT_TRUE(!by_source || !request->all_begun());
+    request->cancel(network_.now_ns());
+    ASSERT_TRUE(move(*request));
+    EXPECT_EQ(request->outcome().error.status, Status::kCancelled);
+    EXPECT_TRUE(request->outcome().quiet);
+    const std::vector<std::byte> then = to_;
+    for (SimHost& host : hosts_) {
+      for (sim::Rail* rail : host.rails) rail->show_device();
+    }
+    EXPECT_TRUE(to_ == then) << "written after it was quiet";
+    std::ranges::fill(to_, std::byte{0});
   }
-  EXPECT_TRUE(to_ == then) << "written after it was quiet";
 }
 
 }  // namespace
