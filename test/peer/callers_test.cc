@@ -133,22 +133,16 @@ class AfterManyWaitsTest : public testing::Test {
   TestEngine here_, there_;
   slime_region local_ = here_.add(mine_);
   slime_peer peer_ = here_.know(there_);
-  slime_region its_region_ = there_.add(theirs_);
-  slime_remote remote_ = here_.remote(peer_, there_.blob_of(its_region_));
+  slime_remote remote_ = here_.remote(peer_, there_.blob_of(there_.add(theirs_)));
   slime_peer back_ = there_.know(here_);
-  slime_remote back_remote_ = there_.remote(back_, here_.blob_of(local_));
 };
 
-TEST_F(AfterManyWaitsTest, WritesOfThePeerArrive) {
+TEST_F(AfterManyWaitsTest, NotificationsAreThere) {
   for (int round = 1; round <= kRounds; ++round) {
     wait_often();
-    theirs_[8] = static_cast<char>(round);
-    const slime_request request =
-        there_.begin(back_, SLIME_WRITE, {its_region_, back_remote_, 8, 8, 1});
-    ASSERT_TRUE(comes([&] {
-      return std::atomic_ref(mine_[8]).load(std::memory_order_acquire) == static_cast<char>(round);
-    }));
-    EXPECT_EQ(slime_wait(there_.engine, request, kLimitNs, nullptr), SLIME_OK);
+    const slime_request request = there_.notify(back_, "new");
+    ASSERT_TRUE(comes([&] { return !here_.fetch(1).empty(); }));
+    EXPECT_EQ(there_.end(request).status, SLIME_OK);
   }
 }
 
