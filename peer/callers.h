@@ -60,11 +60,12 @@ class Callers {
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
   }
 
-  // For the service: it need not look at the link now, but in kWindowNs.
+  // For the service: callers have just looked at the link and will again. Its own look is due in
+  // kWindowNs.
   bool need_not_look(uint64_t now_ns) {
-    if (spinners_.load(std::memory_order_relaxed) == 0 && (!look_after() || gone(now_ns)))
-      return false;
-    return weigh(now_ns, false) || spinners_.load(std::memory_order_relaxed) > 0;
+    const bool spin = spinners_.load(std::memory_order_relaxed) > 0;
+    if ((!spin && !look_after()) || gone(now_ns)) return false;  // a spinning thread may be stopped
+    return weigh(now_ns, false) || spin;
   }
   // When it has looked; `found`: something had come, or could leave. True: callers are relied on,
   // and the next look is due in kWindowNs.

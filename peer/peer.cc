@@ -94,9 +94,8 @@ Peer::Next Peer::next_call(uint64_t now_ns, bool found) {
   }
   const uint64_t count = traffic();
   const bool moved = std::exchange(traffic_, count) != count;
-  if (callers_.weigh(now_ns, found)) {
-    return callers_.look_after() || arm() ? Next::kWindow : Next::kNow;
-  }
+  const bool relied_on = callers_.weigh(now_ns, found);
+  if (callers_.look_after()) return Next::kWindow;
   if (moved) {
     now_ns = world_.devices.clock().now_ns();  // many bytes take their time
     hot_until_ns_ = now_ns + kSpinNs;
@@ -106,6 +105,7 @@ Peer::Next Peer::next_call(uint64_t now_ns, bool found) {
   const bool rests = !has_open_work() && now_ns >= attended_until_ns_;
   if (!has_pollers()) return rests ? Next::kNowAndThen : Next::kSoon;
   if (!arm()) return Next::kNow;
+  if (relied_on) return Next::kWindow;  // and a thread sleeps
   return rests ? Next::kWhenNamed : Next::kNowAndThen;
 }
 

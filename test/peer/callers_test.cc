@@ -40,7 +40,7 @@ TEST_F(CallersTest, ThoseWhoStayAreReliedOnUntilTheyHaveGone) {
   EXPECT_TRUE(look_for(kWindow));
   EXPECT_TRUE(callers_.look_after());
   EXPECT_TRUE(callers_.need_not_look(now_ns_));
-  EXPECT_FALSE(callers_.need_not_look(now_ns_ + kGone));
+  EXPECT_FALSE(callers_.need_not_look(now_ns_ + kGone + 1));
   EXPECT_FALSE(rest_for(kWindow));
   EXPECT_FALSE(callers_.look_after());
 }
@@ -67,9 +67,11 @@ TEST_F(CallersTest, WhoSleepsIsToldByPollers) {
 }
 
 TEST_F(CallersTest, TheServiceLeavesOneThatSpinsAlone) {
+  callers_.came(now_ns_);
   EXPECT_FALSE(callers_.need_not_look(now_ns_));
   callers_.begin_spin();
   EXPECT_TRUE(callers_.need_not_look(now_ns_));
+  EXPECT_FALSE(callers_.need_not_look(now_ns_ + kGone + 1));  // it is stopped
   EXPECT_FALSE(callers_.look_after());
   callers_.end_spin();
   EXPECT_FALSE(callers_.need_not_look(now_ns_));
