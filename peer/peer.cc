@@ -29,6 +29,11 @@ bool Peer::leave_lock() {
   return missed_ || !handed_.empty();
 }
 
+bool Peer::has_handed() {
+  const std::lock_guard lock(handing_);
+  return missed_ || !handed_.empty();
+}
+
 void Peer::hand(std::shared_ptr<PeerRequest> request) {
   const std::lock_guard lock(handing_);
   handed_.push_back(std::move(request));
@@ -42,10 +47,10 @@ bool Peer::submit(std::shared_ptr<PeerRequest> request) {
 bool Peer::try_move(bool spins) {
   for (int round = 0; round < kRounds; ++round) {
     if (!try_enter()) return true;
-    const bool callers_stay = spins || callers_.look_after();
-    if (callers_stay) disarm();
+    const bool threads_poll = spins || polling_.suffice();
+    if (threads_poll) disarm();
     move();
-    const bool looked_after = callers_stay || is_looked_after();
+    const bool looked_after = threads_poll || is_looked_after();
     if (!leave_lock()) return looked_after;
   }
   return false;
@@ -74,10 +79,12 @@ bool Peer::is_looked_after() {
 }
 
 Peer::Next Peer::serve(uint64_t now_ns) {
-  if (state() == State::kUp && callers_.need_not_look(now_ns)) return Next::kWindow;
+  if (state() == State::kUp && !has_handed() && polling_.service_may_skip(now_ns)) {
+    return Next::kPolledElsewhere;
+  }
   if (!try_enter()) {  // the holder moves it
     if (state() == State::kConnecting) return Next::kSetUp;
-    return callers_.weigh(now_ns, false) ? Next::kWindow : Next::kNowAndThen;
+    return polling_.end_window(now_ns, false) ? Next::kPolledElsewhere : Next::kNowAndThen;
   }
   const uint64_t before = traffic();
   move();
@@ -89,13 +96,13 @@ Peer::Next Peer::serve(uint64_t now_ns) {
 Peer::Next Peer::next_call(uint64_t now_ns, bool found) {
   if (state() == State::kConnecting || (leaves() && connection_ != nullptr)) return Next::kSetUp;
   if (connection_ == nullptr) {
-    callers_.rely_on_pollers();
+    polling_.stop_relying();
     return Next::kWhenNamed;
   }
   const uint64_t count = traffic();
   const bool moved = std::exchange(traffic_, count) != count;
-  const bool relied_on = callers_.weigh(now_ns, found);
-  if (callers_.look_after()) return Next::kWindow;
+  const bool relied_on = polling_.end_window(now_ns, found);
+  if (polling_.suffice()) return Next::kPolledElsewhere;
   if (moved) {
     now_ns = world_.devices.clock().now_ns();  // many bytes take their time
     hot_until_ns_ = now_ns + kSpinNs;
@@ -105,7 +112,7 @@ Peer::Next Peer::next_call(uint64_t now_ns, bool found) {
   const bool rests = !has_open_work() && now_ns >= attended_until_ns_;
   if (!has_pollers()) return rests ? Next::kNowAndThen : Next::kSoon;
   if (!arm()) return Next::kNow;
-  if (relied_on) return Next::kWindow;  // and a thread sleeps
+  if (relied_on) return Next::kPolledElsewhere;  // armed meanwhile, because a thread sleeps
   return rests ? Next::kWhenNamed : Next::kNowAndThen;
 }
 

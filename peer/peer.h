@@ -25,12 +25,12 @@
 #include "base/mutex.h"
 #include "link/setup/setup.h"
 #include "peer/blobs.h"
-#include "peer/callers.h"
 #include "peer/directory.h"
 #include "peer/keys.h"
 #include "peer/messages/barriers.h"
 #include "peer/moving/mover.h"
 #include "peer/owner.h"
+#include "peer/polling_threads.h"
 #include "peer/records.h"
 
 namespace slime {
@@ -59,7 +59,8 @@ struct PeerWorld {
 
 class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
  public:
-  // After something came the service polls for so long, before it leaves that to pollers.
+  // After something came the service polls for so long, before it leaves that to pollers. A thread
+  // that waits polls for so long for each round trip.
   static constexpr uint64_t kSpinNs = 20'000;
   // After that the service looks at the link now and then for so long, so that the next request
   // need not wake it.
@@ -126,21 +127,21 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   bool submit(std::shared_ptr<PeerRequest> request);
   // The same, with the next submit() or try_move().
   void hand(std::shared_ptr<PeerRequest> request);
-  // Moves what can be moved, unless another thread does. Never waits. `spins`: the caller calls
-  // again at once, until it calls without. False: nobody looks after the link from now on; have the
-  // service do so.
+  // Moves what can be moved, unless another thread does. Never waits. `spins`: the caller polls
+  // again at once, so the link is not armed; after the last such call it calls without, unless
+  // polling().suffice(). False: no poller, thread or service looks at the link from now on; have
+  // the service do so.
   bool try_move(bool spins = false);
-  // Threads of the program that look at the link again and again. While they do, it is looked
-  // after.
-  Callers& callers() { return callers_; }
+  // Which threads of the program poll the link.
+  PollingThreads& polling() { return polling_; }
   // For the service. When it wants the next call.
   enum class Next : uint8_t {
     kNow,
-    kSetUp,       // for the next step of set-up, or of the end
-    kSoon,        // no poller names it
-    kWindow,      // after Callers::kWindowNs: callers look after it
-    kNowAndThen,  // for deadlines of requests, rails that are silent or may return
-    kWhenNamed,   // not before a poller or attend() names it
+    kSetUp,            // for the next step of set-up, or of the end
+    kSoon,             // no poller names it
+    kPolledElsewhere,  // after PollingThreads::kCheckNs: threads of the program poll it
+    kNowAndThen,       // for deadlines of requests, rails that are silent or may return
+    kWhenNamed,        // not before a poller or attend() names it
   };
   Next serve(uint64_t now_ns);
 
@@ -192,6 +193,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
 
   bool try_enter();
   bool leave_lock();
+  bool has_handed();
   void move();
   bool arm();
   void disarm();
@@ -235,7 +237,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   std::atomic<State> state_ = State::kNew;
   std::atomic<bool> has_left_ = false;
 
-  Callers callers_;
+  PollingThreads polling_;
 
   std::mutex handing_;                                // guards these two
   std::vector<std::shared_ptr<PeerRequest>> handed_;  // that no thread has taken yet

@@ -158,7 +158,7 @@ enum {
   SLIME_WITH_NOTIFICATION = 2,
   SLIME_COMPLETES = 4, /* slime_completed() says when it has ended */
   /* More follows: the request begins with the next one to this peer that has no such flag, or
-   * when somebody waits for it or tests it; after 2 s at the latest. */
+   * when somebody waits for it or tests it; after 5 s at the latest. */
   SLIME_MORE = 8,
   SLIME_BORROW =
       16 /* of reads and writes: the arrays stay as they are until the request has ended */

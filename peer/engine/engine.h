@@ -135,8 +135,8 @@ class Engine final : private ServiceHost {
   // Where a request waits that no peer moves, or not yet.
   enum class Posted : uint8_t { kNowhere, kExpectations, kTagged };
   struct Submitted {
-    // Who moves it; nullptr: nobody, or a receive from any. One from this engine itself is moved by
-    // the end of the link that listens.
+    // Who moves it, or what it waits for; nullptr: it was posted for any peer. One from this engine
+    // itself is moved by the end of the link that listens.
     std::shared_ptr<Peer> peer;
     std::shared_ptr<PeerRequest> request;
     Completion completion;
@@ -165,8 +165,10 @@ class Engine final : private ServiceHost {
   Result<uint64_t> hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request,
                              const Terms& terms);
   Result<Status> take_end(uint64_t handle, const Submitted& submitted, Outcome* outcome);
+  void move(const Submitted& submitted);
   void move_or_expire(const Submitted& submitted);
-  // Until the request is done, or takes longer than one that nothing is in the way of.
+  // Polls the link until the request is done, or for as long as its bytes and round trips take on
+  // an idle link.
   static void spin(const Submitted& submitted, uint64_t begin_ns, uint64_t end_ns);
   void sleep(const Submitted& submitted, uint64_t end_ns);
   void end_posted(const Submitted& submitted, const Error& why);

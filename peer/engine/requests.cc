@@ -11,12 +11,19 @@
 namespace slime {
 namespace {
 
-// A waiting thread that sleeps is woken some 30 us late, which is worth little to a long request.
-// After so long, more than a small request takes, a spinning thread yields after each look: threads
-// that spin on one core take turns.
-constexpr uint64_t kAloneNs = 12'000;
+// A thread that sleeps is woken some 30 us late, so a thread that waits spins: for the bytes at
+// this rate, for so long at most, and for each round trip.
 constexpr uint64_t kBytesPerNs = 2, kMostMovedNs = 1'000'000;
-constexpr uint64_t kMostBytesPerNs = 10;
+uint64_t spin_ns(uint64_t bytes, uint32_t round_trips) {
+  return std::min(bytes / kBytesPerNs, kMostMovedNs) + round_trips * Peer::kSpinNs;
+}
+
+// When it has spun for longer than a quick request takes, it yields after each poll: threads that
+// spin on one core take turns.
+constexpr uint64_t kQuickRoundTripNs = 12'000, kQuickBytesPerNs = 10;
+uint64_t quick_ns(uint64_t bytes, uint32_t round_trips) {
+  return bytes / kQuickBytesPerNs + round_trips * kQuickRoundTripNs;
+}
 
 }  // namespace
 
@@ -39,9 +46,14 @@ Result<uint64_t> Engine::keep(const Submitted& submitted) {
   return handle;
 }
 
-// Nobody tests it, perhaps. The service ends it when it is overdue.
+// Nobody tests it, perhaps. Pollers tell of what it waits for, and the service ends it when it is
+// overdue.
 void Engine::watch(const Submitted& submitted) {
   if (submitted.completion.by == Completion::By::kTest) return;
+  if (submitted.peer != nullptr) {
+    submitted.peer->polling().stop_relying();
+    move(submitted);
+  }
   service_->look_before(submitted.request->due_ns());
 }
 
@@ -52,7 +64,7 @@ Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<P
                          (std::ranges::any_of(request->messages, is_letter) ? 1 : 0);
   auto handle = keep({peer, request, terms.completion});
   if (!handle) return handle;
-  if (terms.completion.by != Completion::By::kTest) peer->callers().rely_on_pollers();
+  if (terms.completion.by != Completion::By::kTest) peer->polling().stop_relying();
   if (terms.more) {
     service_->look_before(request->due_ns());
     peer->hand(std::move(request));
@@ -66,9 +78,13 @@ Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<P
   return handle;
 }
 
+void Engine::move(const Submitted& submitted) {
+  if (submitted.peer != nullptr && !submitted.peer->try_move()) service_->attend(submitted.peer);
+}
+
 // No peer ends what is posted when it is overdue.
 void Engine::move_or_expire(const Submitted& submitted) {
-  if (submitted.peer != nullptr && !submitted.peer->try_move()) service_->attend(submitted.peer);
+  move(submitted);
   if (submitted.posted == Posted::kNowhere) return;
   if (steady_now_ns() < submitted.request->due_ns()) return;
   const bool counts = submitted.posted == Posted::kExpectations;
@@ -112,7 +128,7 @@ Result<Status> Engine::test(uint64_t handle, Outcome* outcome) {
   if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
   const PeerRequest& request = *submitted->request;
   if (!request.done()) {
-    if (submitted->peer != nullptr) submitted->peer->callers().came(steady_now_ns());
+    if (submitted->peer != nullptr) submitted->peer->polling().polls(steady_now_ns());
     move_or_expire(*submitted);
   }
   if (!request.done()) return Status::kAgain;
@@ -129,7 +145,7 @@ Result<Status> Engine::take_end(uint64_t handle, const Submitted& submitted, Out
   return Status::kOk;
 }
 
-// Spins for as long as an answer takes that comes at once, after its bytes. Then it sleeps.
+// Spins for as long as the bytes and an answer take that comes at once. Then it sleeps.
 Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome) {
   const auto submitted = requests_.find(handle);
   if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
@@ -140,38 +156,38 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
   if (peer != nullptr) spin(*submitted, begin_ns, end_ns);
   if (!request.done()) {
     sleep(*submitted, end_ns);
-  } else if (peer != nullptr && !peer->callers().look_after()) {
-    move_or_expire(*submitted);  // pollers name the link again
+  } else if (peer != nullptr && !peer->polling().suffice()) {
+    move_or_expire(*submitted);  // which arms the link again
   }
   if (!request.done()) return Status::kAgain;
   return take_end(handle, *submitted, outcome);
 }
 
-// The bytes of a receive are known when its message is there.
+// bytes_to_move() of a receive grows when its message comes, which one more round trip reads.
 void Engine::spin(const Submitted& submitted, uint64_t begin_ns, uint64_t end_ns) {
   const PeerRequest& request = *submitted.request;
-  Callers& callers = submitted.peer->callers();
-  callers.begin_spin();
+  PollingThreads& polling = submitted.peer->polling();
+  polling.begin_spin();
   for (uint64_t now_ns = begin_ns; !request.done() && now_ns < end_ns; now_ns = steady_now_ns()) {
     const uint64_t spun_ns = now_ns - begin_ns, bytes = request.bytes_to_move();
-    const bool is_fetched = bytes > 0 && submitted.posted != Posted::kNowhere;
-    const uint32_t round_trips = request.round_trips + (is_fetched ? 1 : 0);
-    if (spun_ns >= std::min(bytes / kBytesPerNs, kMostMovedNs) + round_trips * Peer::kSpinNs) break;
-    callers.came(now_ns);
+    const bool reads_letter = bytes > 0 && submitted.posted != Posted::kNowhere;
+    const uint32_t round_trips = request.round_trips + (reads_letter ? 1 : 0);
+    if (spun_ns >= spin_ns(bytes, round_trips)) break;
+    polling.polls(now_ns);
     (void)submitted.peer->try_move(true);
-    if (spun_ns > round_trips * kAloneNs + bytes / kMostBytesPerNs) ::sched_yield();
+    if (spun_ns > quick_ns(bytes, round_trips)) ::sched_yield();
   }
-  callers.end_spin();
+  polling.end_spin();
 }
 
 void Engine::sleep(const Submitted& submitted, uint64_t end_ns) {
   const PeerRequest& request = *submitted.request;
-  if (submitted.peer != nullptr) submitted.peer->callers().begin_sleep();
+  if (submitted.peer != nullptr) submitted.peer->polling().begin_sleep();
   move_or_expire(submitted);
   const bool posted = submitted.posted != Posted::kNowhere;
   if (posted && !request.wait_until(std::min(end_ns, request.due_ns()))) move_or_expire(submitted);
   (void)request.wait_until(end_ns);
-  if (submitted.peer != nullptr) submitted.peer->callers().end_sleep();
+  if (submitted.peer != nullptr) submitted.peer->polling().end_sleep(steady_now_ns());
 }
 
 bool Engine::release(uint64_t handle) {

@@ -11,6 +11,7 @@
 namespace slime {
 namespace {
 
+// When a listener is readable and nobody can be accepted, as no descriptor is left.
 constexpr timespec kPause{0, 1'000'000};
 
 bool lower(std::atomic<uint64_t>& value, uint64_t to) {
@@ -19,12 +20,6 @@ bool lower(std::atomic<uint64_t>& value, uint64_t to) {
     if (value.compare_exchange_weak(before, to)) return true;
   }
   return false;
-}
-
-// When to look again at what is being set up.
-uint64_t next_step_ns(uint64_t now_ns, uint64_t* since_ns) {
-  if (*since_ns == 0) *since_ns = now_ns;
-  return now_ns + std::clamp((now_ns - *since_ns) / 8, Service::kSetUpNs, Service::kLongestSetUpNs);
 }
 
 }  // namespace
@@ -74,7 +69,7 @@ void Service::run() {
     const uint64_t served_ns = serve_due(now_ns);
     host_.call_back();
     const uint64_t due_ns =
-        std::min({served_ns, look_ns_.load(), greets_since_ns_ != 0 ? accept_ns_ : UINT64_MAX});
+        std::min({served_ns, look_ns_.load(), greeting_.runs() ? accept_ns_ : UINT64_MAX});
     turns = due_ns <= now_ns ? (turns + 1) % kTurns : 0;
     if (due_ns > now_ns && sleeper_->wait(due_ns - now_ns)) {
       accept_ns_ = 0;
@@ -90,10 +85,9 @@ void Service::look(uint64_t now_ns) {
     const bool greets = host_.accept(&came);
     const bool answered = host_.answer_callers();
     const bool found = greets || answered || !came.empty();
-    // The kernel has no descriptor for a caller: the listener is readable again at once.
     if (std::exchange(called_, false) && !found) ::nanosleep(&kPause, nullptr);
-    if (!greets) greets_since_ns_ = 0;
-    accept_ns_ = greets ? next_step_ns(now_ns, &greets_since_ns_) : now_ns + kNowAndThenNs;
+    if (!greets) greeting_.end();
+    accept_ns_ = greets ? greeting_.next_ns(now_ns) : now_ns + kNowAndThenNs;
     for (auto& peer : came) add(std::move(peer));
   }
   if (now_ns < look_ns_) return;
@@ -135,19 +129,19 @@ uint64_t Service::serve_due(uint64_t now_ns) {
     Due& due = one->second;
     if (due.at_ns <= now_ns) {
       const Peer::Next next_call = due.peer->serve(now_ns);
-      if (next_call != Peer::Next::kSetUp) due.set_up_since_ns = 0;
+      if (next_call != Peer::Next::kSetUp && next_call != Peer::Next::kNow) due.set_up.end();
       switch (next_call) {
         case Peer::Next::kNow:
           due.at_ns = 0;
           break;
         case Peer::Next::kSetUp:
-          due.at_ns = next_step_ns(now_ns, &due.set_up_since_ns);
+          due.at_ns = due.set_up.next_ns(now_ns);
           break;
         case Peer::Next::kSoon:
           due.at_ns = now_ns + kSoonNs;
           break;
-        case Peer::Next::kWindow:
-          due.at_ns = now_ns + Callers::kWindowNs;
+        case Peer::Next::kPolledElsewhere:
+          due.at_ns = now_ns + PollingThreads::kCheckNs;
           break;
         case Peer::Next::kNowAndThen:
           due.at_ns = now_ns + kNowAndThenNs;

@@ -3,8 +3,8 @@
 //
 // It sleeps on the listener and on the pollers of the rails (transports/sleeper.h) until a peer is
 // due. A peer is due when a poller names its link, when somebody calls attend(), and when it said
-// so itself (Peer::serve). All peers are looked at now and then besides (look_every_ns_), for what
-// no poller tells of a link that rests.
+// so itself (Peer::serve). All peers are looked at besides, several times in
+// NCCL_SLIME_PEER_TIMEOUT and every kLongestLookNs at least: no poller names a link that is silent.
 //
 // Threads: attend(), wake() and look_before() from any, the rest from the one that opened the
 // engine.
@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "peer/engine/step_pace.h"
 #include "peer/peer.h"
 #include "transports/sleeper.h"
 
@@ -45,9 +46,6 @@ class Service {
   static constexpr uint32_t kTurns = 8;         // of busy peers, for one look at pollers
   static constexpr uint64_t kSoonNs = 500'000;  // Peer::Next::kSoon
   static constexpr uint64_t kNowAndThenNs = 10'000'000;
-  // Set-up that has taken so long is looked at again after an eighth of that, within these bounds:
-  // a few round trips are all that it takes, mostly.
-  static constexpr uint64_t kSetUpNs = 20'000, kLongestSetUpNs = kSoonNs;
   static constexpr uint64_t kLongestLookNs = 5'000'000'000;
 
   // `listeners` become readable when somebody connects. The pollers outlive the service.
@@ -68,7 +66,7 @@ class Service {
   struct Due {
     std::shared_ptr<Peer> peer;
     uint64_t at_ns = 0;
-    uint64_t set_up_since_ns = 0;  // 0: it is not being set up
+    StepPace set_up;
   };
 
   Service(ServiceHost& host, std::unique_ptr<Sleeper> sleeper, std::vector<Poller*> pollers,
@@ -94,8 +92,8 @@ class Service {
   // Of the thread.
   std::unordered_map<Peer*, Due> due_;
   uint64_t accept_ns_ = 0;
-  uint64_t greets_since_ns_ = 0;  // peers are in their handshakes; 0: none is
-  bool called_ = false;           // a listener is readable
+  StepPace greeting_;    // runs while peers are in their handshakes
+  bool called_ = false;  // a listener was readable after the last sleep
   std::thread thread_;
 };
 

@@ -157,7 +157,7 @@ TEST(Completions, HandlesThatWereTakenDoNotAddUp) {
 TEST_F(CompletionTest, MoreWaitsForTheNextOne) {
   constexpr uint64_t kPauseNs = 50'000'000;
   ASSERT_EQ(here_.end(write(listed(0))).status, SLIME_OK);  // there is a link
-  // It has no traffic any more, so the engine looks at it every 2 s.
+  // It has no traffic any more, so the engine looks at it every 5 s.
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   slime_extra extra = listed(1);
   extra.flags |= SLIME_MORE;

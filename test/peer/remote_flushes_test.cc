@@ -22,7 +22,8 @@ RailCaps caps() {
   return caps;
 }
 
-// The last piece of the memory first, a few at a time, as a long request has them.
+// The pieces from the end of the memory to its beginning, a few at a time, as a long request gets
+// them.
 class PiecesFromTheEnd : public PieceSource {
  public:
   static constexpr size_t kPiece = 256, kFew = 8;
@@ -53,7 +54,8 @@ class RemoteFlushesTest : public testing::Test {
     for (auto& end : ends_) end.reset();
   }
 
-  // All of the peer's memory, by a peer that may do this with it; by a source of pieces, or one.
+  // All of the peer's memory, by a peer that may do this with it. Its pieces come from a source, or
+  // it is one.
   std::shared_ptr<PeerRequest> write(uint8_t rights, bool by_source = false) {
     auto theirs = ends_[1]->make_region(to_, rights, 1, MemoryKind::kCuda);
     handle_ = ends_[1]->messages.regions.add(std::move(theirs));
@@ -175,7 +177,7 @@ TEST_F(RemoteFlushesTest, ALongWriteIsThereWhenThePeerIsTold) {
   EXPECT_TRUE(told_ && was_there_);
 }
 
-// Whether all its pieces are known, or not even all of them have begun.
+// With all pieces known, and with some that have not begun.
 TEST_F(RemoteFlushesTest, AWriteThatIsCancelledIsFlushedBeforeItIsQuiet) {
   for (const bool by_source : {false, true}) {
     const auto request = write(kRemoteRead | kRemoteWrite, by_source);

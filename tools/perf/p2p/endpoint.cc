@@ -119,7 +119,7 @@ int Endpoint::start(const Layout& layout, const Options& options, uint32_t slot)
   return slime_submit(engine_, peer_, op, pieces.data(), pieces.size(), &extra, &open_[slot]);
 }
 
-// A wait for a receive from one peer spins for a while, as the plain loop does.
+// Rank 0 has connected.
 Result<void> Endpoint::accept() {
   slime_peer_info info = SLIME_PEER_INFO_INIT;
   if (slime_accept(engine_, kAcceptNs, &info) != SLIME_OK) return refused("slime_accept");
@@ -127,6 +127,7 @@ Result<void> Endpoint::accept() {
   return {};
 }
 
+// From this peer, not from any: then slime_wait() spins for a while, as the plain loop does.
 Result<void> Endpoint::post(const Layout& layout, uint32_t slot) {
   if (slime_recv(engine_, peer_, memory() + layout.offset(slot, 0), layout.piece, 0, 0, nullptr,
                  &open_[slot]) != SLIME_OK) {
