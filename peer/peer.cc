@@ -31,7 +31,7 @@ bool Peer::leave_lock() {
 
 bool Peer::has_handed() {
   const std::lock_guard lock(handing_);
-  return missed_ || !handed_.empty();
+  return !handed_.empty();
 }
 
 void Peer::hand(std::shared_ptr<PeerRequest> request) {
@@ -47,10 +47,9 @@ bool Peer::submit(std::shared_ptr<PeerRequest> request) {
 bool Peer::try_move(bool spins) {
   for (int round = 0; round < kRounds; ++round) {
     if (!try_enter()) return true;
-    const bool threads_poll = spins || polling_.suffice();
-    if (threads_poll) disarm();
+    if (spins) disarm();
     move();
-    const bool looked_after = threads_poll || is_looked_after();
+    const bool looked_after = spins || is_looked_after();
     if (!leave_lock()) return looked_after;
   }
   return false;
@@ -63,7 +62,7 @@ bool Peer::arm() {
 }
 
 void Peer::disarm() {
-  if (std::exchange(armed_, false)) connection_->link.disarm();
+  if (armed_.exchange(false)) connection_->link.disarm();
 }
 
 bool Peer::has_open_work() const {
@@ -74,17 +73,22 @@ bool Peer::has_open_work() const {
 }
 
 bool Peer::is_looked_after() {
+  if (threads_suffice()) {
+    disarm();
+    return true;
+  }
   if (connection_ == nullptr) return attended_ || !has_open_work();
   return arm() && (attended_ || !has_open_work());
 }
 
 Peer::Next Peer::serve(uint64_t now_ns) {
-  if (state() == State::kUp && !has_handed() && polling_.service_may_skip(now_ns)) {
-    return Next::kPolledElsewhere;
-  }
-  if (!try_enter()) {  // the holder moves it
+  const bool may_skip = state() == State::kUp && !armed_ && !has_handed();
+  if (may_skip && polling_.service_may_skip(now_ns)) return Next::kPolledElsewhere;
+  if (!try_enter()) {  // the holder moves it, and arms it unless threads were relied on
     if (state() == State::kConnecting) return Next::kSetUp;
-    return polling_.end_window(now_ns, false) ? Next::kPolledElsewhere : Next::kNowAndThen;
+    const bool sufficed = threads_suffice();
+    const bool relied_on = polling_.end_window(now_ns, false);
+    return sufficed || relied_on ? Next::kPolledElsewhere : Next::kNowAndThen;
   }
   const uint64_t before = traffic();
   move();
@@ -102,7 +106,10 @@ Peer::Next Peer::next_call(uint64_t now_ns, bool found) {
   const uint64_t count = traffic();
   const bool moved = std::exchange(traffic_, count) != count;
   const bool relied_on = polling_.end_window(now_ns, found);
-  if (polling_.suffice()) return Next::kPolledElsewhere;
+  if (threads_suffice()) {
+    disarm();
+    return Next::kPolledElsewhere;
+  }
   if (moved) {
     now_ns = world_.devices.clock().now_ns();  // many bytes take their time
     hot_until_ns_ = now_ns + kSpinNs;
@@ -112,7 +119,7 @@ Peer::Next Peer::next_call(uint64_t now_ns, bool found) {
   const bool rests = !has_open_work() && now_ns >= attended_until_ns_;
   if (!has_pollers()) return rests ? Next::kNowAndThen : Next::kSoon;
   if (!arm()) return Next::kNow;
-  if (relied_on) return Next::kPolledElsewhere;  // armed meanwhile, because a thread sleeps
+  if (relied_on) return Next::kPolledElsewhere;  // armed meanwhile
   return rests ? Next::kWhenNamed : Next::kNowAndThen;
 }
 
@@ -155,6 +162,11 @@ void Peer::begin(std::shared_ptr<PeerRequest> request) {
 }
 
 void Peer::move() {
+  move_all();
+  light_ = connection_ == nullptr || connection_->mover.is_light();
+}
+
+void Peer::move_all() {
   SLIME_CHECK(lock_.held());
   take_handed();
   if (crossed_ != nullptr && connection_ != nullptr) drop_crossed();

@@ -129,11 +129,14 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   void hand(std::shared_ptr<PeerRequest> request);
   // Moves what can be moved, unless another thread does. Never waits. `spins`: the caller polls
   // again at once, so the link is not armed; after the last such call it calls without, unless
-  // polling().suffice(). False: no poller, thread or service looks at the link from now on; have
+  // threads_suffice(). False: no poller, thread or service looks at the link from now on; have
   // the service do so.
   bool try_move(bool spins = false);
   // Which threads of the program poll the link.
   PollingThreads& polling() { return polling_; }
+  // They do often, and little is under way: the link need not be armed. Much would stand still when
+  // the program does something else before it waits.
+  bool threads_suffice() const { return polling_.suffice() && light_; }
   // For the service. When it wants the next call.
   enum class Next : uint8_t {
     kNow,
@@ -195,6 +198,7 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   bool leave_lock();
   bool has_handed();
   void move();
+  void move_all();
   bool arm();
   void disarm();
   bool is_looked_after();
@@ -255,8 +259,9 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // other end has changed to the link that this end dials, or is taken if nothing comes of that.
   std::unique_ptr<LinkParts> crossed_;
   uint64_t crossed_until_ns_ = 0;
-  bool armed_ = false;     // pollers name the link
-  bool attended_ = false;  // the service calls serve() again by itself
+  std::atomic<bool> armed_ = false;  // pollers name the link
+  std::atomic<bool> light_ = true;   // Mover::is_light()
+  bool attended_ = false;            // the service calls serve() again by itself
   uint64_t traffic_ = 0, hot_until_ns_ = 0, attended_until_ns_ = 0;
   uint64_t links_ = 0;      // that there were
   uint64_t redial_ns_ = 0;  // kConnecting without a connector: the peer dials until then

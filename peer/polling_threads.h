@@ -32,8 +32,7 @@ class PollingThreads {
 
   // The link need not be armed.
   bool suffice() const {
-    return relied_on_.load(std::memory_order_relaxed) &&
-           sleepers_.load(std::memory_order_relaxed) == 0;
+    return relied_on_.load() && sleepers_.load(std::memory_order_relaxed) == 0;
   }
 
   // A thread polls the link, now.
@@ -47,13 +46,13 @@ class PollingThreads {
   // the link.
   void stop_relying() {
     there_ns_.store(0, std::memory_order_relaxed);
-    relied_on_.store(false, std::memory_order_relaxed);
+    relied_on_.store(false);
   }
 
-  // A thread polls without a pause, until end_spin(). Unless suffice(), it calls Peer::try_move()
-  // after that, which arms the link.
-  void begin_spin() { spinners_.fetch_add(1, std::memory_order_relaxed); }
-  void end_spin() { spinners_.fetch_sub(1, std::memory_order_relaxed); }
+  // A thread polls without a pause, until end_spin(). Unless Peer::threads_suffice(), it calls
+  // Peer::try_move() after that, which arms the link.
+  void begin_spin() { spinners_.fetch_add(1); }
+  void end_spin() { spinners_.fetch_sub(1); }
   // A thread sleeps until a request is done. It calls Peer::try_move() after begin_sleep(). Its
   // sleep does not count as time that it was there.
   void begin_sleep() { sleepers_.fetch_add(1, std::memory_order_relaxed); }
@@ -62,20 +61,22 @@ class PollingThreads {
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
   }
 
-  // True: a thread has just polled the link and will again. Ends the window if it is over.
+  // True: a thread has just polled the link and will again. Ends the window if it is over. A thread
+  // that ends its spin either sees that threads are not relied on any more, or is not counted here.
   bool service_may_skip(uint64_t now_ns) {
-    const bool spin = spinners_.load(std::memory_order_relaxed) > 0;
-    if ((!spin && !suffice()) || gone(now_ns)) return false;  // a spinning thread may be stopped
-    return end_window(now_ns, false) || spin;
+    if (spinners_.load() == 0 && !suffice()) return false;
+    if (gone(now_ns)) return false;  // also one that spins and is stopped
+    return end_window(now_ns, false) || spinners_.load() > 0;
   }
   // The service has polled; `found`: something had come, or could leave. Returns whether threads
-  // are relied on in the next window; this one goes on if it is not over.
+  // are relied on from now on. A window that is not over goes on, unless that was late.
   bool end_window(uint64_t now_ns, bool found) {
-    const bool relied_on = relied_on_.load(std::memory_order_relaxed);
+    const bool relied_on = relied_on_.load();
+    const bool late = relied_on && found && gone(now_ns);
     const uint64_t window_ns = now_ns - since_ns_;
-    if (window_ns < kCheckNs) return relied_on;
+    if (window_ns < kCheckNs && !late) return relied_on;
     since_ns_ = now_ns;
-    if (relied_on && found && gone(now_ns)) {
+    if (late) {
       doubt_until_ns_ = now_ns + doubt_ns_;
       doubt_ns_ = std::min(doubt_ns_ * 2, kLongestDoubtNs);
     } else if (relied_on) {
@@ -83,7 +84,7 @@ class PollingThreads {
     }
     const uint64_t there_ns = there_ns_.exchange(0, std::memory_order_relaxed);
     const bool often = there_ns >= window_ns / 2 && now_ns >= doubt_until_ns_;
-    relied_on_.store(often, std::memory_order_relaxed);
+    relied_on_.store(often);
     return often;
   }
 

@@ -168,8 +168,8 @@ class Engine final : private ServiceHost {
   void move(const Submitted& submitted);
   void move_or_expire(const Submitted& submitted);
   // Polls the link until the request is done, or for as long as its bytes and round trips take on
-  // an idle link.
-  static void spin(const Submitted& submitted, uint64_t begin_ns, uint64_t end_ns);
+  // an idle link. Whether the link is looked after from then on.
+  static bool spin(const Submitted& submitted, uint64_t begin_ns, uint64_t end_ns);
   void sleep(const Submitted& submitted, uint64_t end_ns);
   void end_posted(const Submitted& submitted, const Error& why);
   void end_all_posted(const Error& why);

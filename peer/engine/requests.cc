@@ -20,9 +20,9 @@ uint64_t spin_ns(uint64_t bytes, uint32_t round_trips) {
 
 // When it has spun for longer than a quick request takes, it yields after each poll: threads that
 // spin on one core take turns.
-constexpr uint64_t kQuickRoundTripNs = 12'000, kQuickBytesPerNs = 10;
+constexpr uint64_t kQuickRoundTripNs = 12'000, kQuickBytesPerNs = 10, kMostQuickNs = 100'000;
 uint64_t quick_ns(uint64_t bytes, uint32_t round_trips) {
-  return bytes / kQuickBytesPerNs + round_trips * kQuickRoundTripNs;
+  return std::min(bytes / kQuickBytesPerNs, kMostQuickNs) + round_trips * kQuickRoundTripNs;
 }
 
 }  // namespace
@@ -66,8 +66,9 @@ Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<P
   if (!handle) return handle;
   if (terms.completion.by != Completion::By::kTest) peer->polling().stop_relying();
   if (terms.more) {
-    service_->look_before(request->due_ns());
+    const uint64_t due_ns = request->due_ns();
     peer->hand(std::move(request));
+    service_->look_before(due_ns);  // behind it: the service looks at what was handed
     if (peer->state() != Peer::State::kUp) service_->attend(std::move(peer));  // removed, perhaps
   } else if (request->source != nullptr) {  // moving it takes long: not on the caller's time
     peer->hand(std::move(request));
@@ -147,16 +148,16 @@ Result<Status> Engine::take_end(uint64_t handle, const Submitted& submitted, Out
 
 // Spins for as long as the bytes and an answer take that comes at once. Then it sleeps.
 Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome) {
+  if (limit_ns == 0) return test(handle, outcome);
   const auto submitted = requests_.find(handle);
   if (submitted == nullptr) return fail(Status::kInvalid, "no such request (any more)");
   const PeerRequest& request = *submitted->request;
   const uint64_t begin_ns = steady_now_ns();
   const uint64_t end_ns = begin_ns + std::min(limit_ns, kLongestWaitNs);
-  Peer* const peer = submitted->peer.get();
-  if (peer != nullptr) spin(*submitted, begin_ns, end_ns);
+  const bool looked_after = submitted->peer == nullptr || spin(*submitted, begin_ns, end_ns);
   if (!request.done()) {
     sleep(*submitted, end_ns);
-  } else if (peer != nullptr && !peer->polling().suffice()) {
+  } else if (!looked_after) {
     move_or_expire(*submitted);  // which arms the link again
   }
   if (!request.done()) return Status::kAgain;
@@ -164,9 +165,10 @@ Result<Status> Engine::wait(uint64_t handle, uint64_t limit_ns, Outcome* outcome
 }
 
 // bytes_to_move() of a receive grows when its message comes, which one more round trip reads.
-void Engine::spin(const Submitted& submitted, uint64_t begin_ns, uint64_t end_ns) {
+bool Engine::spin(const Submitted& submitted, uint64_t begin_ns, uint64_t end_ns) {
   const PeerRequest& request = *submitted.request;
   PollingThreads& polling = submitted.peer->polling();
+  bool nothing_left = true;
   polling.begin_spin();
   for (uint64_t now_ns = begin_ns; !request.done() && now_ns < end_ns; now_ns = steady_now_ns()) {
     const uint64_t spun_ns = now_ns - begin_ns, bytes = request.bytes_to_move();
@@ -174,10 +176,11 @@ void Engine::spin(const Submitted& submitted, uint64_t begin_ns, uint64_t end_ns
     const uint32_t round_trips = request.round_trips + (reads_letter ? 1 : 0);
     if (spun_ns >= spin_ns(bytes, round_trips)) break;
     polling.polls(now_ns);
-    (void)submitted.peer->try_move(true);
+    nothing_left = submitted.peer->try_move(true);
     if (spun_ns > quick_ns(bytes, round_trips)) ::sched_yield();
   }
   polling.end_spin();
+  return nothing_left && submitted.peer->threads_suffice();
 }
 
 void Engine::sleep(const Submitted& submitted, uint64_t end_ns) {

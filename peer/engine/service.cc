@@ -104,7 +104,10 @@ void Service::look_before(uint64_t at_ns) {
 void Service::take_named() {
   {
     const std::lock_guard lock(mutex_);
-    for (auto& peer : attended_) add(std::move(peer));
+    for (auto& peer : attended_) {
+      peer->polling().stop_relying();  // there is something to do now
+      add(std::move(peer));
+    }
     attended_.clear();
   }
   std::array<uint64_t, 64> tags;

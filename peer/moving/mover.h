@@ -70,6 +70,8 @@ class Mover {
   // Of small requests, on average; 0: there was none.
   uint64_t round_trip_ns() const { return round_trip_ns_; }
   bool idle() const { return waiting_.empty() && moving_.empty(); }
+  // Little is under way, and nothing waits for that.
+  bool is_light() const { return waiting_.empty() && open_bytes_ <= kSmall; }
   // Before a dead rail hands back its works. Stripes are not sent again where their request is
   // given up, or the peer has taken the message behind them, or got(request): it has that message,
   // and has not taken it yet. Then they have come, or were refused, and the peer refuses the

@@ -178,6 +178,39 @@ TEST_F(PolledPeerTest, TheServiceTakesWhatItIsHanded) {
   EXPECT_EQ(request->messages.size(), 0u) << "nobody has begun it";
 }
 
+// The program may do something else for a while after it has submitted a long one.
+TEST_F(PolledPeerTest, MuchIsNotLeftToThreads) {
+  constexpr size_t kBytes = 1 << 20;
+  std::vector<std::byte> from(kBytes, std::byte{5}), to(kBytes);
+  const auto mine = ends_[0]->make_region(from, 0, 0);
+  RegionAddress address;
+  address.region = ends_[1]->messages.regions.add(ends_[1]->make_region(to, kRemoteWrite, 1));
+  address.nonce = 1;
+  address.base = reinterpret_cast<uint64_t>(to.data());
+  address.bytes = kBytes;
+  address.rights = kRemoteWrite;
+  const auto remote = std::make_shared<Remote>(address);
+  EXPECT_EQ(serve(), Peer::Next::kPolledElsewhere);
+  for (const size_t bytes : {size_t{8}, size_t{4096}, kBytes}) {
+    auto request = std::make_shared<PeerRequest>();
+    request->opcode = Opcode::kWrite;
+    request->remotes.push_back(remote);
+    request->regions.push_back(mine);
+    request->append({from.data(), &mine->memory, remote.get(), 0, bytes});
+    (void)here().submit(request);
+    bool much = false;
+    while (!request->done()) {
+      much |= !here().threads_suffice();
+      if (!network_.step()) network_.advance(1000);
+      for (auto& end : ends_) end->move();
+    }
+    EXPECT_EQ(request->outcome().error.status, Status::kOk) << request->outcome().error.what;
+    EXPECT_EQ(much, bytes != 4096) << bytes;  // the first one waits for keys
+    EXPECT_TRUE(here().threads_suffice());
+  }
+  EXPECT_TRUE(from == to);
+}
+
 // Without a poller nobody can tell the one that sleeps, so the service looks soon, with a pause.
 TEST_F(PolledPeerTest, TheServicePollsForOneThatSleeps) {
   EXPECT_EQ(serve(), Peer::Next::kPolledElsewhere);
