@@ -119,6 +119,12 @@ TEST_F(PollingThreadsTest, DoubtGrowsWithWhatIsFoundLateAndShrinksWithoutIt) {
   EXPECT_LE(doubt(), PollingThreads::kFirstDoubtNs + 4 * kCheck);
 }
 
+RailCaps caps_to_write() {
+  RailCaps caps;
+  caps.opcodes |= opcode_bit(Opcode::kWrite);
+  return caps;
+}
+
 // Two peers in virtual time, over a rail without a poller.
 class PolledPeerTest : public testing::Test {
  protected:
@@ -148,8 +154,8 @@ class PolledPeerTest : public testing::Test {
   sim::Network network_{1};
   sim::Random random_{1};
   std::array<test::SimHost, 2> hosts_ = {
-      test::SimHost{network_, 1, test::device_memory_caps(), Settings(), "a"},
-      test::SimHost{network_, 1, test::device_memory_caps(), Settings(), "b"}};
+      test::SimHost{network_, 1, caps_to_write(), Settings(), "a"},
+      test::SimHost{network_, 1, caps_to_write(), Settings(), "b"}};
   bool told_ = false;
   std::array<std::unique_ptr<test::PeerEnd>, 2> ends_ = {
       std::make_unique<test::PeerEnd>(hosts_[0], std::byte{1}, std::byte{2},
