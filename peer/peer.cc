@@ -161,6 +161,7 @@ void Peer::begin(std::shared_ptr<PeerRequest> request) {
   }
 }
 
+// threads_suffice() goes by what is under way after each move.
 void Peer::move() {
   move_all();
   light_ = connection_ == nullptr || connection_->mover.is_light();

@@ -4,7 +4,8 @@
 // While they poll often the link is not armed: no poller names it. That saves each request two or
 // three system calls, and a wake-up of the service, which takes a core from the threads that move
 // bytes. Instead the service checks every kCheckNs whether they still poll. If none has for
-// kGoneNs, the service polls and arms the link itself.
+// kGoneNs, the service polls and arms the link itself. The link is also armed while much is under
+// way (Peer::threads_suffice).
 //
 // States: not relied on; relied on, after a window of at least kCheckNs in which threads were there
 // for half of the time. A thread is there from one poll to its next, kMostBetweenNs at most. Where

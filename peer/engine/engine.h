@@ -132,7 +132,7 @@ class Engine final : private ServiceHost {
   std::string status();  // for people (peer/engine/status.cc)
 
  private:
-  // Where a request waits that no peer moves, or not yet.
+  // Where a request waits for what a peer sends; kNowhere: its peer moves it.
   enum class Posted : uint8_t { kNowhere, kExpectations, kTagged };
   struct Submitted {
     // Who moves it, or what it waits for; nullptr: it was posted for any peer. One from this engine
