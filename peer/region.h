@@ -42,6 +42,19 @@ class Region {
   const std::shared_ptr<std::atomic<bool>> released_ = std::make_shared<std::atomic<bool>>(false);
 };
 
+// By which a peer of `engine` knows a region of that engine.
+inline RegionAddress address_of(const EngineId& engine, uint64_t handle, const Region& region) {
+  const MemoryRegion& memory = region.memory;
+  const auto base = reinterpret_cast<uint64_t>(memory.address);
+  return {engine,
+          handle,
+          region.nonce,
+          base,
+          memory.bytes,
+          region.rights,
+          memory.kind != MemoryKind::kHost};
+}
+
 // A range of a peer, and its keys.
 //
 // States of the keys: unknown -> asked -> known or refused, or known at once. They are those of one

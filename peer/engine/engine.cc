@@ -268,10 +268,7 @@ Result<bool> Engine::deregister(uint64_t handle) {
 Result<RegionBlob> Engine::advertise(uint64_t handle) const {
   const auto region = regions_.find(handle);
   if (region == nullptr) return fail(Status::kInvalid, "no such region (any more)");
-  const auto base = reinterpret_cast<uint64_t>(region->memory.address);
-  const MemoryRegion& memory = region->memory;
-  return pack(RegionAddress{id_, handle, region->nonce, base, memory.bytes, region->rights,
-                            memory.kind != MemoryKind::kHost});
+  return pack(address_of(id_, handle, *region));
 }
 
 }  // namespace slime

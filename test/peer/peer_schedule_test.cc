@@ -141,14 +141,8 @@ class World {
     const auto kind = in_device(window) ? MemoryKind::kCuda : MemoryKind::kHost;
     own.regions[window] = life.end(side).make_region(memory, kRights, ++nonces_, kind);
     own.handles[window] = life.end(side).messages.regions.add(own.regions[window]);
-    RegionAddress address;
-    address.region = own.handles[window];
-    address.nonce = nonces_;
-    address.base = reinterpret_cast<uint64_t>(memory.data());
-    address.bytes = memory.size();
-    address.rights = kRights;
-    address.in_device = in_device(window);
-    sides_[1 - side]->remotes[window] = std::make_shared<Remote>(address);
+    sides_[1 - side]->remotes[window] =
+        std::make_shared<Remote>(address_of({}, own.handles[window], *own.regions[window]));
   }
 
   void turn() {

@@ -189,13 +189,9 @@ TEST_F(PolledPeerTest, MuchIsNotLeftToThreads) {
   constexpr size_t kBytes = 1 << 20;
   std::vector<std::byte> from(kBytes, std::byte{5}), to(kBytes);
   const auto mine = ends_[0]->make_region(from, 0, 0);
-  RegionAddress address;
-  address.region = ends_[1]->messages.regions.add(ends_[1]->make_region(to, kRemoteWrite, 1));
-  address.nonce = 1;
-  address.base = reinterpret_cast<uint64_t>(to.data());
-  address.bytes = kBytes;
-  address.rights = kRemoteWrite;
-  const auto remote = std::make_shared<Remote>(address);
+  const auto theirs = ends_[1]->make_region(to, kRemoteWrite, 1);
+  const uint64_t handle = ends_[1]->messages.regions.add(theirs);
+  const auto remote = std::make_shared<Remote>(address_of({}, handle, *theirs));
   EXPECT_EQ(serve(), Peer::Next::kPolledElsewhere);
   for (const size_t bytes : {size_t{8}, size_t{4096}, kBytes}) {
     auto request = std::make_shared<PeerRequest>();

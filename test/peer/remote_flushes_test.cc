@@ -57,16 +57,9 @@ class RemoteFlushesTest : public testing::Test {
   // All of the peer's memory, by a peer that may do this with it. Its pieces come from a source, or
   // it is one.
   std::shared_ptr<PeerRequest> write(uint8_t rights, bool by_source = false) {
-    auto theirs = ends_[1]->make_region(to_, rights, 1, MemoryKind::kCuda);
-    handle_ = ends_[1]->messages.regions.add(std::move(theirs));
-    RegionAddress address;
-    address.region = handle_;
-    address.nonce = 1;
-    address.base = reinterpret_cast<uint64_t>(to_.data());
-    address.bytes = kBytes;
-    address.rights = rights;
-    address.in_device = true;
-    remote_ = std::make_shared<Remote>(address);
+    const auto theirs = ends_[1]->make_region(to_, rights, 1, MemoryKind::kCuda);
+    handle_ = ends_[1]->messages.regions.add(theirs);
+    remote_ = std::make_shared<Remote>(address_of({}, handle_, *theirs));
     auto request = std::make_shared<PeerRequest>();
     request->opcode = Opcode::kWrite;
     request->remotes.push_back(remote_);
