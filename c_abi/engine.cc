@@ -1,4 +1,6 @@
 // Engines of include/slime/slime.h.
+#include <algorithm>
+
 #include "c_abi/boundary.h"
 
 using namespace slime;
@@ -37,6 +39,10 @@ int slime_open(const slime_options* options, slime_engine** engine) {
       return invalid("slime_open: the name has more than 255 bytes");
     }
     chosen.discoverable = text_of(known.discoverable);
+    if (known.threads > SLIME_THREADS || known.reserved != 0) {
+      return invalid("slime_open: threads is more than 64, or reserved is not 0");
+    }
+    chosen.threads = std::max(known.threads, 1U);
     if (known.default_deadline_s > 0) chosen.default_deadline = known.default_deadline_s;
     set_callbacks(known, &chosen);
     auto opened = Engine::open(chosen);

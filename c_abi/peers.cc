@@ -37,7 +37,9 @@ int tell_of(slime_peer handle, Peer& peer, slime_peer_info* info) {
                                 report.address.data(),
                                 report.address.size(),
                                 report.rail_text.c_str(),
-                                report.round_trip_ns};
+                                report.round_trip_ns,
+                                report.works,
+                                report.doorbells};
   return write_struct(told, info) ? static_cast<int>(SLIME_OK) : invalid(kNoInfoSize);
 }
 

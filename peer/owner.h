@@ -45,6 +45,14 @@ struct EngineWords {
 // the lower id is taken.
 inline constexpr char kCrossing[] = "this engine is dialing that one at the moment";
 
+// Of each thread of an engine: pollers of its rails.
+using PollerLists = std::vector<std::vector<Poller*>>;
+
+// A peer belongs to one thread for good.
+inline uint32_t thread_of(uint32_t era, const PollerLists& pollers) {
+  return era % static_cast<uint32_t>(pollers.size());
+}
+
 struct LinkTerms {
   uint16_t depth = 256;          // ChannelOptions::depth
   double lifeline_seconds = 60;  // a peer without a rail is gone after that
@@ -59,7 +67,7 @@ class EngineOwner : public LinkOwner {
   };
 
   EngineOwner(const EngineId& self, const Nonce& proof, const LinkTerms& terms,
-              const std::vector<Poller*>& pollers, std::optional<Wanted> wanted)
+              const PollerLists& pollers, std::optional<Wanted> wanted)
       : self_(self), proof_(proof), terms_(terms), pollers_(pollers), wanted_(wanted) {}
 
   OwnerWords offer() const override {
@@ -97,9 +105,12 @@ class EngineOwner : public LinkOwner {
   uint32_t channel_depth(const OwnerWords& answer) const override {
     return EngineWords::unpack(answer).depth;
   }
-  Poller* poller(const Rail& rail) const override {
-    const auto found = std::ranges::find(pollers_, &rail, [](Poller* one) { return &one->rail(); });
-    return found != pollers_.end() ? *found : nullptr;
+  // Of the thread that has the peer, whose era at this end the words name.
+  Poller* poller(const Rail& rail, const OwnerWords& answer, bool active) const override {
+    const EngineWords words = EngineWords::unpack(answer);
+    const auto& list = pollers_[thread_of(active ? words.from_era : words.to_era, pollers_)];
+    const auto found = std::ranges::find(list, &rail, [](Poller* one) { return &one->rail(); });
+    return found != list.end() ? *found : nullptr;
   }
 
  protected:
@@ -108,7 +119,7 @@ class EngineOwner : public LinkOwner {
  private:
   const Nonce proof_;
   const LinkTerms terms_;
-  const std::vector<Poller*>& pollers_;
+  const PollerLists& pollers_;
   const std::optional<Wanted> wanted_;
 };
 

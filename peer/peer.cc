@@ -125,7 +125,7 @@ Peer::Next Peer::next_call(uint64_t now_ns, bool found) {
 
 // Without one for each rail nobody names the link.
 bool Peer::has_pollers() const {
-  return world_.pollers.size() == world_.devices.device(world_.device)->rails().size();
+  return world_.pollers[thread()].size() == world_.devices.device(world_.device)->rails().size();
 }
 
 void Peer::take_handed() {

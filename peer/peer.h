@@ -46,7 +46,7 @@ struct PeerWorld {
   LinkTerms terms;
   Messages::To messages;
   std::pmr::memory_resource* memory;  // for lists of requests
-  const std::vector<Poller*>& pollers;
+  const PollerLists& pollers;
   // From now on pollers call the link of this peer so; nullptr: nobody's any more.
   std::function<void(uint64_t tag, Peer* peer)> name;
   std::function<void(std::shared_ptr<Peer>)> attend;  // by the service, at once
@@ -88,6 +88,8 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
   // Another one for each peer that the engine has known, so that the other end can tell whether
   // this is the peer that it had a link to before.
   uint32_t era() const { return era_; }
+  // Of the engine's threads, the one that calls serve().
+  uint32_t thread() const { return thread_of(era_, world_.pollers); }
   void set_handle(uint64_t handle) { handle_ = handle; }  // before it has a link
   State state() const { return state_.load(std::memory_order_acquire); }
   // Why it is gone; the rails of its link.
@@ -95,11 +97,12 @@ class Peer final : public std::enable_shared_from_this<Peer>, private LinkEnd {
     State state = State::kNew;
     std::string gone_because;
     uint32_t rails = 0, rails_up = 0;
-    size_t requests = 0;             // that are open
-    std::string rail_text;           // a line for each
-    std::string name;                // "": it has not said it yet
-    std::vector<std::byte> address;  // empty: it is not known yet
-    uint64_t round_trip_ns = 0;      // 0: it is not known yet
+    size_t requests = 0;                // that are open
+    std::string rail_text;              // a line for each
+    std::string name;                   // "": it has not said it yet
+    std::vector<std::byte> address;     // empty: it is not known yet
+    uint64_t round_trip_ns = 0;         // 0: it is not known yet
+    uint64_t works = 0, doorbells = 0;  // RailCounters, of all rails of the link
   };
   Report report();
 

@@ -43,6 +43,7 @@ enum { SLIME_READ = 1, SLIME_WRITE = 2 };
 #define SLIME_ADDRESS_BYTES 1024 /* of an engine's address, at most */
 #define SLIME_REGION_BYTES 64    /* of a region's address, exactly */
 #define SLIME_RAILS 32           /* of a link, at most */
+#define SLIME_THREADS 64         /* of an engine, at most */
 
 /* Of slime_open(). */
 typedef struct {
@@ -60,9 +61,13 @@ typedef struct {
   /* As "0.0.0.0:7600": who connects there gets this engine's address (slime_find()), and so can
    * connect to it. NULL: only those whom the program gives the address. */
   const char* discoverable;
+  /* That move what no thread of the program moves: mostly what peers ask for. Each peer has one of
+   * them. The first one also calls the program's functions. SLIME_THREADS at most; 0: one. */
+  uint32_t threads;
+  uint32_t reserved; /* 0 */
 } slime_options;
 #define SLIME_OPTIONS_INIT \
-  { sizeof(slime_options), NULL, 0, NULL, NULL, NULL, NULL }
+  { sizeof(slime_options), NULL, 0, NULL, NULL, NULL, NULL, 0, 0 }
 
 /* Kinds of memory: the host's; a GPU's; a GPU's, which NICs find by a DMA-BUF. */
 enum { SLIME_HOST = 0, SLIME_CUDA = 1, SLIME_CUDA_DMA_BUF = 2 };
@@ -145,10 +150,11 @@ typedef struct {
   }
 
 /* Called when a request has ended, in place of slime_test() and slime_wait(): by the engine's own
- * thread, or by slime_close(), one call after the other. It may call anything of this library but
- * slime_close(), slime_find() and slime_regions(); of other calls with a time-out, only with 0.
- * While it runs, the engine's thread moves no request; only those move that another thread waits
- * for. The handle is not valid any more. `result` is valid until it returns. */
+ * thread (the first of several), or by slime_close(), one call after the other. It may call
+ * anything of this library but slime_close(), slime_find() and slime_regions(); of other calls with
+ * a time-out, only with 0. While it runs, the engine's thread moves no request; only those move
+ * that another thread waits for. The handle is not valid any more. `result` is valid until it
+ * returns. */
 typedef void (*slime_callback)(void* user, slime_request request, const slime_result* result);
 
 /* Flags of slime_extra. */
@@ -227,9 +233,12 @@ typedef struct {
    * bytes were confirmed: a moving average, in which each new one counts an eighth. 0: there was
    * none yet. */
   uint64_t round_trip_ns;
+  /* What this engine has given to the NICs of the link since it was made, or to the kernel, and how
+   * often it had them look: works that go out together have one doorbell. */
+  uint64_t works, doorbells;
 } slime_peer_info;
 #define SLIME_PEER_INFO_INIT \
-  { sizeof(slime_peer_info), 0, 0, NULL, 0, 0, 0, NULL, NULL, 0, NULL, 0 }
+  { sizeof(slime_peer_info), 0, 0, NULL, 0, 0, 0, NULL, NULL, 0, NULL, 0, 0, 0 }
 
 /* Kinds of slime_event_fd(). */
 enum {

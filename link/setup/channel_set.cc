@@ -9,14 +9,14 @@
 namespace slime {
 
 ChannelSet::ChannelSet(Device& device, std::span<const RailPair> pairs,
-                       const ChannelOptions& options, const LinkOwner* owner)
+                       const ChannelOptions& options, const Pollers& pollers)
     : device_(device), options_(options), peer_names_(pairs.size()) {
   options_.confirm_delivery |= pairs.size() > 1;
   for (const RailPair& pair : pairs) {
     const size_t index = options.active ? pair.active : pair.passive;
     const Rail& rail = *device_.rails()[index];
-    Poller* const poller = owner != nullptr ? owner->poller(rail) : nullptr;
-    channels_.push_back({nullptr, index, rail.caps().speed_mbps, true, poller});
+    channels_.push_back(
+        {nullptr, index, rail.caps().speed_mbps, true, pollers ? pollers(rail) : nullptr});
     peer_rails_.push_back(options.active ? pair.passive : pair.active);
   }
 }

@@ -8,6 +8,7 @@
 // use() with what the peer has connected, and take(). Thread: that of the set-up.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,10 +20,13 @@ namespace slime {
 
 class ChannelSet {
  public:
+  // The poller of each rail's channels; nullptr: it has none. An empty function: none has.
+  using Pollers = std::function<Poller*(const Rail&)>;
+
   // A channel for each pair, with these options; several confirm the delivery in any case, as works
-  // may be repeated. `owner` gives the pollers; nullptr: there are none.
+  // may be repeated.
   ChannelSet(Device& device, std::span<const RailPair> pairs, const ChannelOptions& options,
-             const LinkOwner* owner = nullptr);
+             const Pollers& pollers = {});
 
   // Whether the rails of the channels can reach those of the peer, and how fast.
   Result<void> check_pairs(const RailDescriptions& peer, const std::string& peer_name);

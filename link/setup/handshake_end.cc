@@ -87,7 +87,7 @@ Result<void> HandshakeEnd::open_channels(const RailDescriptions& peer_rails) {
                      .first = active_,
                      .depth = owner_.channel_depth(welcome_.value.words),
                      .tag = tag_of(id_, active_)},
-      &owner_);
+      [this](const Rail& rail) { return owner_.poller(rail, welcome_.value.words, active_); });
   if (auto fit = channels_->check_pairs(peer_rails, peer_); !fit) return fit;
   return channels_->open(*inbox_, active_ ? &confirm_.value.side : &welcome_.value.side);
 }

@@ -43,9 +43,13 @@ class LinkOwner {
   virtual double lifeline_seconds(const OwnerWords& /*answer*/) const { return 0; }
   // ChannelOptions::depth of its channels, the same at both ends.
   virtual uint32_t channel_depth(const OwnerWords& /*answer*/) const { return 0; }
-  // The poller of the channels of this rail, also of those that bring the rail back; nullptr: none.
-  // It outlives the link. It calls a channel by the tag of its link (tag_of, link_parts.h).
-  virtual Poller* poller(const Rail& /*rail*/) const { return nullptr; }
+  // The poller of the channels of this rail, also of those that bring the rail back, of a link with
+  // this answer at the end that connected (`active`) or listened; nullptr: none. It outlives the
+  // link. It calls a channel by the tag of its link (tag_of, link_parts.h).
+  virtual Poller* poller(const Rail& /*rail*/, const OwnerWords& /*answer*/,
+                         bool /*active*/) const {
+    return nullptr;
+  }
   // At the listening end: peers may come at any time, so accept() has no deadline.
   virtual bool expects_peers_for_ever() const { return false; }
   // At the listening end: a peer that has lost all rails of the link with this id (LinkParts::id)

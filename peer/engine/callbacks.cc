@@ -21,7 +21,7 @@ std::optional<Ended> Engine::next_completed() {
 }
 
 void Engine::call_back() {
-  if (call_back(kCallsATurn) == kCallsATurn) service_->wake();
+  if (call_back(kCallsATurn) == kCallsATurn) wake();
 }
 
 // Returns how many functions it has called.

@@ -18,7 +18,7 @@ constexpr timespec kPause{0, 20'000};  // between looks at peers that are told o
 class Engine::Owner final : public EngineOwner {
  public:
   explicit Owner(Engine& engine)
-      : EngineOwner(engine.id_, {}, engine.options_.terms, engine.poller_list_, std::nullopt),
+      : EngineOwner(engine.id_, {}, engine.options_.terms, engine.poller_lists_, std::nullopt),
         engine_(engine) {}
 
   // An engine that dials while there is a link has given that one up.
@@ -65,16 +65,13 @@ class Engine::Owner final : public EngineOwner {
 Engine::Engine(const EngineOptions& options)
     : options_(options),
       completions_(
-          ready_, &memory_,
-          [this] {
-            if (service_ != nullptr) service_->wake();
-          },
+          ready_, &memory_, [this] { wake(); },
           [this](uint64_t handle) { return requests_.find(handle) != nullptr; }),
       expectations_(options.on_immediate == nullptr ? Expectations::Unexpected()
                                                     : [this](uint64_t peer, uint32_t immediate) {
                                                         if (!unexpected_.put({peer, immediate}))
                                                           return false;
-                                                        service_->wake();
+                                                        wake();
                                                         return true;
                                                       }) {}
 
@@ -92,16 +89,31 @@ Result<void> Engine::set_up() {
   if (!devices) return fail(std::move(devices.error()));
   devices_ = std::move(*devices);
   if (auto found = find_device(); !found) return found;
-  if (auto opened = open_pollers(); !opened) return opened;
+  poller_lists_.resize(options_.threads);
+  for (auto& list : poller_lists_) {
+    if (auto opened = open_pollers(&list); !opened) return opened;
+  }
   if (auto listens = listen(); !listens) return listens;
   make_world();
+  return start_services();
+}
+
+// A thread finds all of them there when it begins.
+Result<void> Engine::start_services() {
   std::vector<int> listeners = {listener_->descriptor()};
   if (discovery_ != nullptr) listeners.push_back(discovery_->descriptor());
   if (status_port_ != nullptr) listeners.push_back(status_port_->descriptor());
-  auto service = Service::open(*this, listeners, poller_list_, devices_->settings().peer_timeout);
-  if (!service) return fail(std::move(service.error()));
-  service_ = std::move(*service);
-  return service_->start();
+  for (uint32_t thread = 0; thread < options_.threads; ++thread) {
+    auto service = Service::open(*this, thread, listeners, poller_lists_[thread],
+                                 devices_->settings().peer_timeout);
+    if (!service) return fail(std::move(service.error()));
+    services_.push_back(std::move(*service));
+    listeners.clear();
+  }
+  for (const auto& service : services_) {
+    if (auto started = service->start(); !started) return started;
+  }
+  return {};
 }
 
 Result<void> Engine::listen() {
@@ -137,9 +149,7 @@ void Engine::make_world() {
       by_tag_[tag] = peer->weak_from_this();
     }
   };
-  const auto attend = [this](std::shared_ptr<Peer> peer) {
-    if (service_ != nullptr) service_->attend(std::move(peer));
-  };
+  const auto attend = [this](std::shared_ptr<Peer> peer) { this->attend(std::move(peer)); };
   const MakeRegion letter = [this](std::span<std::byte> memory, uint8_t rights,
                                    std::shared_ptr<void> keeps) {
     MemoryRange range;
@@ -154,7 +164,7 @@ void Engine::make_world() {
   const std::string own = options_.name.empty() ? own_name().data() : options_.name;
   world_ = std::make_unique<PeerWorld>(PeerWorld{
       *devices_, device_index_, id_, nonce_of(listener_->address()), options_.terms, messages,
-      &memory_, poller_list_, name, attend, came, named_regions_, own, address()});
+      &memory_, poller_lists_, name, attend, came, named_regions_, own, address()});
 }
 
 // All NICs are one device.
@@ -190,12 +200,12 @@ Result<void> Engine::check_rails() const {
 }
 
 // A rail that has none is polled peer by peer.
-Result<void> Engine::open_pollers() {
+Result<void> Engine::open_pollers(std::vector<Poller*>* of_thread) {
   for (Rail* rail : device_->rails()) {
     auto poller = rail->open_poller();
     if (!poller) return fail(std::move(poller.error()));
     if (*poller == nullptr) continue;
-    poller_list_.push_back(poller->get());
+    of_thread->push_back(poller->get());
     pollers_.push_back(std::move(*poller));
   }
   return {};
@@ -206,7 +216,7 @@ Engine::~Engine() { close(); }
 void Engine::close() {
   if (closing_.exchange(true)) return;
   const Error closed = make_error(Status::kRemote, 0, "the engine was closed");
-  if (service_ != nullptr) service_->stop();
+  for (const auto& service : services_) service->stop();
   listener_.reset();
   auto peers = handles_.all();
   for (const auto& peer : peers) peer->leave(closed);
@@ -220,7 +230,7 @@ void Engine::close() {
   }
   end_all_posted(closed);
   (void)call_back(SIZE_MAX);
-  service_.reset();
+  services_.clear();
 }
 
 std::vector<std::byte> Engine::address() const {

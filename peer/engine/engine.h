@@ -1,4 +1,4 @@
-// An engine: the NICs of this process, its registered memory, its peers, and the thread that serves
+// An engine: the NICs of this process, its registered memory, its peers, and the threads that serve
 // them (service.h). Programs reach it through include/slime/slime.h.
 //
 // State: open from open() until it is destroyed. Set-up and tables are here; peers move their own
@@ -32,6 +32,7 @@ struct EngineOptions {
   double default_deadline = 30;  // seconds, of a request without one
   std::string name;              // that peers see; empty: host and process
   std::string discoverable;      // host and port (discovery.h); empty: not
+  uint32_t threads = 1;          // that move what no caller moves; each peer has one of them
   // Call the program's functions (peer/engine/callbacks.cc). on_immediate may be nullptr: then
   // immediates that nobody expects are kept.
   std::function<void(const Ended&)> on_end;
@@ -71,7 +72,9 @@ class Engine final : private ServiceHost {
   Result<uint64_t> add_peer(std::span<const std::byte> blob);
   // Its requests end, and its handles find nothing any more.
   Result<void> remove_peer(uint64_t peer);
-  void attend(std::shared_ptr<Peer> peer) { service_->attend(std::move(peer)); }
+  void attend(std::shared_ptr<Peer> peer) {
+    if (!services_.empty()) services_[peer->thread()]->attend(std::move(peer));
+  }
   std::shared_ptr<Peer> peer(uint64_t handle) const { return handles_.find(handle); }
 
   // Peers may list it if it has a name.
@@ -150,8 +153,9 @@ class Engine final : private ServiceHost {
   Result<void> set_up();
   Result<void> find_device();
   Result<void> check_rails() const;
-  Result<void> open_pollers();
+  Result<void> open_pollers(std::vector<Poller*>* of_thread);
   Result<void> listen();
+  Result<void> start_services();
   void make_world();
   template <typename Source>
   Result<void> fill(Source source, bool borrows, PeerRequest* request);
@@ -178,6 +182,11 @@ class Engine final : private ServiceHost {
   void end_if_gone(const std::shared_ptr<Peer>& peer, const Submitted& posted);
   void read_letter_of(uint64_t sender, const std::shared_ptr<PeerRequest>& request);
   void attend(std::span<const uint64_t> peers);
+  // The first thread, which every engine has.
+  void wake() {
+    if (!services_.empty()) services_.front()->wake();
+  }
+  void look_before(uint64_t at_ns) { services_.front()->look_before(at_ns); }
   Result<std::shared_ptr<Peer>> known_peer(uint64_t peer) const;
   Result<std::shared_ptr<Peer>> peer_or_any(uint64_t peer) const;  // nullptr: any
   Result<Message> message_of(std::span<const std::byte> notification);
@@ -196,9 +205,9 @@ class Engine final : private ServiceHost {
   std::shared_ptr<Peer> peer_that_let_in(const EngineWords& words);
   std::shared_ptr<Peer> find_or_make(const EngineId& id, uint64_t* handle);  // under mutex_
 
-  std::vector<std::shared_ptr<Peer>> peers() override { return handles_.all(); }
+  std::vector<std::shared_ptr<Peer>> peers(uint32_t thread) override;
   std::shared_ptr<Peer> peer_with_tag(uint64_t tag) override;
-  bool accept(std::vector<std::shared_ptr<Peer>>* came) override;
+  bool accept(bool* came) override;
   bool answer_callers() override;
   void call_back() override;
   uint64_t end_overdue(uint64_t now_ns) override;
@@ -209,7 +218,7 @@ class Engine final : private ServiceHost {
   int device_index_ = 0;
   EngineId id_ = {};
   std::vector<std::unique_ptr<Poller>> pollers_;
-  std::vector<Poller*> poller_list_;  // of these
+  PollerLists poller_lists_;  // of these
   std::unique_ptr<Owner> owner_;
   std::unique_ptr<PeerWorld> world_;
   std::unique_ptr<LinkListener> listener_;
@@ -241,8 +250,8 @@ class Engine final : private ServiceHost {
   uint64_t itself_handle_ = 0;    // no program has it
   std::vector<std::shared_ptr<Peer>> leaving_;  // removed, and perhaps not gone yet
 
-  std::atomic<bool> closing_ = false;  // no request is taken any more
-  std::unique_ptr<Service> service_;   // last: it ends first
+  std::atomic<bool> closing_ = false;               // no request is taken any more
+  std::vector<std::unique_ptr<Service>> services_;  // last: they end first
 };
 
 }  // namespace slime

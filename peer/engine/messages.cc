@@ -84,7 +84,7 @@ std::vector<Fetched> Engine::notifications(size_t most) {
 void Engine::attend(std::span<const uint64_t> peers) {
   for (const uint64_t handle : peers) {
     for (auto& peer : {handles_.find(handle), listening_end_of(handle)}) {
-      if (peer != nullptr) service_->attend(peer);
+      if (peer != nullptr) attend(peer);
     }
   }
 }
@@ -174,7 +174,7 @@ void Engine::read_letter_of(uint64_t sender, const std::shared_ptr<PeerRequest>&
   auto from = listening_end_of(sender);
   if (from == nullptr) from = handles_.find(sender);
   if (from != nullptr) {
-    if (!from->submit(request)) service_->attend(std::move(from));
+    if (!from->submit(request)) attend(std::move(from));
     return;
   }
   request->give_up(make_error(Status::kRemote, 0, "its sender was removed"));

@@ -40,7 +40,13 @@ std::shared_ptr<Peer> Engine::peer_with_tag(uint64_t tag) {
   return found != by_tag_.end() ? found->second.lock() : nullptr;
 }
 
-bool Engine::accept(std::vector<std::shared_ptr<Peer>>* came) {
+std::vector<std::shared_ptr<Peer>> Engine::peers(uint32_t thread) {
+  auto all = handles_.all();
+  std::erase_if(all, [thread](const auto& peer) { return peer->thread() != thread; });
+  return all;
+}
+
+bool Engine::accept(bool* came) {
   for (;;) {
     auto parts = listener_->accept();
     if (!parts) {
@@ -52,8 +58,9 @@ bool Engine::accept(std::vector<std::shared_ptr<Peer>>* came) {
     if (*parts == nullptr) return listener_->busy();
     const auto peer = peer_that_let_in(EngineWords::unpack((*parts)->words));
     if (peer == nullptr) continue;
+    *came = true;
     peer->attach(std::move(*parts));
-    came->push_back(peer);
+    attend(peer);
   }
 }
 
@@ -109,7 +116,7 @@ Result<void> Engine::remove_peer(uint64_t handle) {
   if (removed.empty()) return fail(Status::kInvalid, "no such peer (any more)");
   for (const auto& peer : removed) {
     peer->leave(Peer::removed_here());
-    service_->attend(peer);
+    attend(peer);
   }
   world_->messages.drop_of(handle);
   arrivals_.drop(handle);

@@ -54,7 +54,7 @@ void Engine::watch(const Submitted& submitted) {
     submitted.peer->polling().stop_relying();
     move(submitted);
   }
-  service_->look_before(submitted.request->due_ns());
+  look_before(submitted.request->due_ns());
 }
 
 Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request,
@@ -68,19 +68,19 @@ Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<P
   if (terms.more) {
     const uint64_t due_ns = request->due_ns();
     peer->hand(std::move(request));
-    service_->look_before(due_ns);  // behind it: the service looks at what was handed
-    if (peer->state() != Peer::State::kUp) service_->attend(std::move(peer));  // removed, perhaps
+    look_before(due_ns);  // behind it: the service looks at what was handed
+    if (peer->state() != Peer::State::kUp) attend(std::move(peer));  // removed, perhaps
   } else if (request->source != nullptr) {  // moving it takes long: not on the caller's time
     peer->hand(std::move(request));
-    service_->attend(std::move(peer));
+    attend(std::move(peer));
   } else if (!peer->submit(std::move(request))) {
-    service_->attend(std::move(peer));
+    attend(std::move(peer));
   }
   return handle;
 }
 
 void Engine::move(const Submitted& submitted) {
-  if (submitted.peer != nullptr && !submitted.peer->try_move()) service_->attend(submitted.peer);
+  if (submitted.peer != nullptr && !submitted.peer->try_move()) attend(submitted.peer);
 }
 
 // No peer ends what is posted when it is overdue.

@@ -24,7 +24,8 @@ bool lower(std::atomic<uint64_t>& value, uint64_t to) {
 
 }  // namespace
 
-Result<std::unique_ptr<Service>> Service::open(ServiceHost& host, std::span<const int> listeners,
+Result<std::unique_ptr<Service>> Service::open(ServiceHost& host, uint32_t thread,
+                                               std::span<const int> listeners,
                                                const std::vector<Poller*>& pollers,
                                                double peer_timeout_s) {
   auto sleeper = Sleeper::open();
@@ -32,7 +33,7 @@ Result<std::unique_ptr<Service>> Service::open(ServiceHost& host, std::span<cons
   for (const int listener : listeners) (*sleeper)->add(listener);
   for (Poller* poller : pollers) (void)(*sleeper)->add(*poller);
   const uint64_t look_ns = std::min(seconds_to_ns(peer_timeout_s) / 8, kLongestLookNs);
-  return std::unique_ptr<Service>(new Service(host, std::move(*sleeper), pollers, look_ns));
+  return std::unique_ptr<Service>(new Service(host, thread, std::move(*sleeper), pollers, look_ns));
 }
 
 Result<void> Service::start() {
@@ -67,7 +68,7 @@ void Service::run() {
     look(now_ns);
     if (turns == 0) take_named();
     const uint64_t served_ns = serve_due(now_ns);
-    host_.call_back();
+    if (is_first()) host_.call_back();
     const uint64_t due_ns =
         std::min({served_ns, look_ns_.load(), greeting_.runs() ? accept_ns_ : UINT64_MAX});
     turns = due_ns <= now_ns ? (turns + 1) % kTurns : 0;
@@ -80,20 +81,21 @@ void Service::run() {
 
 // Peers that connect, and those that rest.
 void Service::look(uint64_t now_ns) {
-  if (now_ns >= accept_ns_) {
-    std::vector<std::shared_ptr<Peer>> came;
-    const bool greets = host_.accept(&came);
-    const bool answered = host_.answer_callers();
-    const bool found = greets || answered || !came.empty();
-    if (std::exchange(called_, false) && !found) ::nanosleep(&kPause, nullptr);
-    if (!greets) greeting_.end();
-    accept_ns_ = greets ? greeting_.next_ns(now_ns) : now_ns + kNowAndThenNs;
-    for (auto& peer : came) add(std::move(peer));
-  }
+  if (is_first() && now_ns >= accept_ns_) look_at_listeners(now_ns);
   if (now_ns < look_ns_) return;
   look_ns_ = now_ns + look_every_ns_;
-  lower(look_ns_, host_.end_overdue(now_ns));
-  for (auto& peer : host_.peers()) add(std::move(peer));
+  if (is_first()) lower(look_ns_, host_.end_overdue(now_ns));
+  for (auto& peer : host_.peers(index_)) add(std::move(peer));
+}
+
+void Service::look_at_listeners(uint64_t now_ns) {
+  bool came = false;
+  const bool greets = host_.accept(&came);
+  const bool answered = host_.answer_callers();
+  const bool found = greets || answered || came;
+  if (std::exchange(called_, false) && !found) ::nanosleep(&kPause, nullptr);
+  if (!greets) greeting_.end();
+  accept_ns_ = greets ? greeting_.next_ns(now_ns) : now_ns + kNowAndThenNs;
 }
 
 void Service::look_before(uint64_t at_ns) {

@@ -1,7 +1,8 @@
-// The thread of an engine. It moves what no caller moves: it takes peers that connect, dials,
-// answers questions, and posts and polls the links of peers that have something to do.
+// A thread of an engine. It moves what no caller moves: it dials, and posts and polls the links of
+// its peers that have something to do. The first thread of an engine also takes peers that connect,
+// answers questions, ends what no peer moves and calls the program's functions.
 //
-// It sleeps on the listener and on the pollers of the rails (transports/sleeper.h) until a peer is
+// It sleeps on the listeners and on its pollers of the rails (transports/sleeper.h) until a peer is
 // due. A peer is due when a poller names its link, when somebody calls attend(), and when it said
 // so itself (Peer::serve). All peers are looked at besides, several times in
 // NCCL_SLIME_PEER_TIMEOUT and every kLongestLookNs at least: no poller names a link that is silent.
@@ -28,11 +29,11 @@ namespace slime {
 class ServiceHost {
  public:
   virtual ~ServiceHost() = default;
-  virtual std::vector<std::shared_ptr<Peer>> peers() = 0;
+  virtual std::vector<std::shared_ptr<Peer>> peers(uint32_t thread) = 0;
   virtual std::shared_ptr<Peer> peer_with_tag(uint64_t tag) = 0;
-  // Takes what has come to the listener: peers that have a link now. True: others are in their
-  // handshakes.
-  virtual bool accept(std::vector<std::shared_ptr<Peer>>* came) = 0;
+  // Takes what has come to the listener, and has the threads of the peers attend to them.
+  // `came`: there were some. True: others are in their handshakes.
+  virtual bool accept(bool* came) = 0;
   // Answers those who only ask. True: there were some.
   virtual bool answer_callers() = 0;
   // Calls the program's functions for what has happened.
@@ -48,9 +49,10 @@ class Service {
   static constexpr uint64_t kNowAndThenNs = 10'000'000;
   static constexpr uint64_t kLongestLookNs = 5'000'000'000;
 
-  // `listeners` become readable when somebody connects. The pollers outlive the service.
-  // `peer_timeout_s`: NCCL_SLIME_PEER_TIMEOUT.
-  static Result<std::unique_ptr<Service>> open(ServiceHost& host, std::span<const int> listeners,
+  // The first `thread` is 0. `listeners` become readable when somebody connects to it. The pollers
+  // outlive the service. `peer_timeout_s`: NCCL_SLIME_PEER_TIMEOUT.
+  static Result<std::unique_ptr<Service>> open(ServiceHost& host, uint32_t thread,
+                                               std::span<const int> listeners,
                                                const std::vector<Poller*>& pollers,
                                                double peer_timeout_s);
   Result<void> start();  // once, when the host has the service
@@ -69,19 +71,23 @@ class Service {
     StepPace set_up;
   };
 
-  Service(ServiceHost& host, std::unique_ptr<Sleeper> sleeper, std::vector<Poller*> pollers,
-          uint64_t look_every_ns)
+  Service(ServiceHost& host, uint32_t index, std::unique_ptr<Sleeper> sleeper,
+          std::vector<Poller*> pollers, uint64_t look_every_ns)
       : host_(host),
+        index_(index),
         sleeper_(std::move(sleeper)),
         pollers_(std::move(pollers)),
         look_every_ns_(look_every_ns) {}
   void run();
   void look(uint64_t now_ns);
+  void look_at_listeners(uint64_t now_ns);
+  bool is_first() const { return index_ == 0; }
   void take_named();
   void add(std::shared_ptr<Peer> peer);
   uint64_t serve_due(uint64_t now_ns);
 
   ServiceHost& host_;
+  const uint32_t index_;  // among the engine's threads
   const std::unique_ptr<Sleeper> sleeper_;
   const std::vector<Poller*> pollers_;
   const uint64_t look_every_ns_;

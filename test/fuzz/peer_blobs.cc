@@ -59,7 +59,7 @@ SLIME_FUZZ_TARGET(peer_blobs, input) {
       return check_engine(bytes);
     }
     default: {
-      const std::vector<Poller*> none;
+      const PollerLists none(1);
       const EngineOwner owner({}, {}, {}, none, EngineOwner::Wanted{});
       const auto offer = any<OwnerWords>(input);
       const auto answer = owner.answer(offer);

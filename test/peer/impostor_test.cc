@@ -28,7 +28,7 @@ class Impostor {
   // What became of it.
   Result<std::unique_ptr<LinkParts>> connect(const EngineAddress& target, const EngineId& name,
                                              const Nonce& proof) {
-    const std::vector<Poller*> none;
+    const PollerLists none(1);
     const EngineOwner owner(name, proof, {}, none, EngineOwner::Wanted{target.engine, 1});
     auto connector = LinkConnector::open(*devices_, 0, target.listener, owner, kNoTrafficClass);
     if (!connector) return fail(std::move(connector.error()));

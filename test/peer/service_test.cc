@@ -28,9 +28,9 @@ TEST(StepPace, IsAnEighthOfTheTimeWithinBounds) {
 // Nobody can be accepted.
 class NoDescriptors : public ServiceHost {
  public:
-  std::vector<std::shared_ptr<Peer>> peers() override { return {}; }
+  std::vector<std::shared_ptr<Peer>> peers(uint32_t) override { return {}; }
   std::shared_ptr<Peer> peer_with_tag(uint64_t) override { return nullptr; }
-  bool accept(std::vector<std::shared_ptr<Peer>>*) override {
+  bool accept(bool*) override {
     ++calls;
     return false;
   }
@@ -47,7 +47,7 @@ TEST(Service, AListenerThatStaysReadableTakesNoProcessor) {
   ASSERT_EQ(::pipe(ends.data()), 0);
   ASSERT_EQ(::write(ends[1], "x", 1), 1);
   NoDescriptors host;
-  auto service = Service::open(host, std::array{ends[0]}, {}, 60);
+  auto service = Service::open(host, 0, std::array{ends[0]}, {}, 60);
   ASSERT_TRUE(service);
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE((*service)->start());

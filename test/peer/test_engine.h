@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <slime/slime.h>
 
+#include <cstdlib>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,9 +18,12 @@ struct TestEngine {
   explicit TestEngine(const slime_options& options) {
     EXPECT_EQ(slime_open(&options, &engine), SLIME_OK) << slime_last_error();
   }
+  // SLIME_ENGINE_THREADS: by hand, how many threads engines have.
   static slime_options with(const char* settings) {
+    const char* const threads = std::getenv("SLIME_ENGINE_THREADS");
     slime_options options = SLIME_OPTIONS_INIT;
     options.settings = settings;
+    if (threads != nullptr) options.threads = static_cast<uint32_t>(std::atoi(threads));
     return options;
   }
   ~TestEngine() {

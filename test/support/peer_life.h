@@ -101,7 +101,7 @@ class PeerEnd {
 
   SimHost& host_;
   const EngineId peer_id_;
-  const std::vector<Poller*> pollers_;
+  const PollerLists pollers_ = PollerLists(1);
   const NamedRegions names_;
   PeerWorld world_;
   std::shared_ptr<Peer> peer_;

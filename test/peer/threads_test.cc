@@ -1,0 +1,94 @@
+// Engines with several threads.
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "test/peer/test_engine.h"
+
+namespace slime {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr int kPatienceMs = 60'000;
+
+slime_options with_threads(uint32_t threads) {
+  slime_options options = TestEngine::with("ifname=lo");
+  options.threads = threads;
+  return options;
+}
+
+std::ptrdiff_t threads_of_process() {
+  return std::ranges::distance(std::filesystem::directory_iterator("/proc/self/task"));
+}
+
+TEST(Threads, AreAsManyAsAskedFor) {
+  const auto before = threads_of_process();
+  TestEngine one(with_threads(0));
+  EXPECT_EQ(threads_of_process(), before + 1);
+  TestEngine many(with_threads(SLIME_THREADS));
+  EXPECT_EQ(threads_of_process(), before + 1 + SLIME_THREADS);
+  many.close();
+  EXPECT_EQ(threads_of_process(), before + 1);
+}
+
+TEST(Threads, MoreThanThereMayBeAreRefused) {
+  const slime_options options = with_threads(SLIME_THREADS + 1);
+  slime_engine* engine = nullptr;
+  EXPECT_EQ(slime_open(&options, &engine), SLIME_ERR_INVALID);
+  EXPECT_NE(std::string(slime_last_error()).find("threads is more than 64"), std::string::npos);
+}
+
+// An engine that reads memory of another.
+struct Reader {
+  Reader(TestEngine& owner, const std::vector<char>& region)
+      : local(engine.add(room)), peer(engine.know(owner)), remote(engine.remote(peer, region)) {}
+  slime_request begin() { return engine.begin(peer, SLIME_READ, {local, remote, 0, 0, 8}); }
+
+  std::vector<char> room = std::vector<char>(8);
+  TestEngine engine;
+  slime_region local;
+  slime_peer peer;
+  slime_remote remote;
+};
+
+struct Busy {
+  std::atomic<bool> begun = false, may_end = false;
+};
+
+// The first thread is in a function of the program, and those of other threads are read.
+TEST(Threads, ServePeersWhileAnotherIsBusy) {
+  Busy busy;
+  std::vector<char> memory(8, 'x');
+  TestEngine owner(with_threads(2));
+  const auto region = owner.blob_of(owner.add(memory));
+  Reader first(owner, region), second(owner, region);
+  for (Reader* reader : {&first, &second}) {
+    EXPECT_EQ(reader->engine.end(reader->begin()).status, SLIME_OK);
+  }
+  slime_extra extra = SLIME_EXTRA_INIT;
+  extra.deadline_ns = 1;
+  extra.user = &busy;
+  extra.callback = [](void* user, slime_request, const slime_result*) {
+    auto* const of = static_cast<Busy*>(user);
+    of->begun = true;
+    for (int ms = 0; !of->may_end && ms < kPatienceMs; ++ms) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  };
+  slime_request expected = 0;
+  ASSERT_EQ(slime_expect(owner.engine, SLIME_ANY_PEER, 1, 1, &extra, &expected), SLIME_OK);
+  while (!busy.begun) std::this_thread::sleep_for(milliseconds(1));
+  const slime_request requests[] = {first.begin(), second.begin()};
+  int done = 0;
+  for (int ms = 0; done == 0 && ms < kPatienceMs / 3; ++ms) {
+    done += slime_test(first.engine.engine, requests[0], nullptr) == SLIME_OK;
+    done += slime_test(second.engine.engine, requests[1], nullptr) == SLIME_OK;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_EQ(done, 1);
+  busy.may_end = true;
+}
+
+}  // namespace
+}  // namespace slime
