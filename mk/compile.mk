@@ -107,6 +107,7 @@ SRCS_TEST_unit := $(filter-out tools/perf/main.cc,$(call sources,tools/perf tool
 BENCHES   := $(call groups,bench,common)
 # Sources that a benchmark shares with the tests: SRCS_BENCH_<benchmark>.
 SRCS_BENCH_posting := $(call sources,test/support/sim)
+SRCS_BENCH_verbs := tools/perf/p2p/bare_end.cc
 # Directories of test/ that are plain programs. Tests run under them.
 TEST_PROGRAMS := pause
 # Tests with one thread show ThreadSanitizer nothing. gRPC's packaged library is not instrumented, so

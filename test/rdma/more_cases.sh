@@ -24,13 +24,13 @@ endpoint closes (rxm_close_conn), and processes crash; $newer" ;;
   unset NCCL_SLIME_FABRIC_PROVIDER FI_UNIVERSE_SIZE
 }
 
-# p2p ARGUMENT...: libslime between two processes with two rails each, whose link carries some bytes
-# when it is made, and more for each request.
+# p2p ARGUMENT...: libslime between two processes with two rails each, or $rails, whose link carries
+# some bytes when it is made, and more for each request.
 p2p() {
-  start 2 2 p2p --seconds 1 "$@"
+  start 2 "${rails:-2}" p2p --seconds 1 "$@"
   finish
   ended_well || return
-  [ "$(sent 4)" -gt "$sent_before" ] || not_ok "the interfaces have not carried it"
+  [ "$(sent $((2 * ${rails:-2})))" -gt "$sent_before" ] || not_ok "the interfaces have not carried it"
 }
 
 # Without what is about interfaces (Meet, Rails) or about processes (Restarts), and without lives in

@@ -14,6 +14,7 @@ r = json.load(open(sys.argv[1]))
 rows = r["rows"]
 ok = [row["size"] for row in rows] == [8, 4096, 1 << 20]
 ok &= all(row["wrong"] == 0 and row["engine"]["requests"] > 0 for row in rows)
+ok &= all(row["doorbells_per_work"] > 0 and row["engine"]["target_cpu_ns_per_byte"] > 0 for row in rows)
 sys.exit(not ok)
 END
 done
@@ -23,12 +24,16 @@ run immediates 0 p2p --op write --immediate --concurrency 64 "${short[@]}"
 run plans 0 p2p --op read --iovs 5000 --plan --size 8 --seconds 0.05 --timeout 60
 says_out plans 'prepare\(ns\)'
 run sends 0 p2p --op send --concurrency 8 --raw "${short[@]}"
+run notices 0 p2p --op notify --concurrency 8 --raw "${short[@]}"
+says_out notices 'doorbells/work'
 run signals 0 p2p --op signal --concurrency 8 --seconds 0.05 --timeout 60
 run usage 2 p2p --op swap
 run piece 2 p2p --op send --batch 2
 run planned 2 p2p --op signal --plan
 run sizes 2 p2p --size 0
 says sizes "'0' is no size of 1 byte to 64 GiB"
+run notice 2 p2p --op notify --size 65M
+says notice 'a notification has 64 MiB at most'
 run three 2 p2p --ranks 3
 run help 0 p2p --help
 

@@ -1,9 +1,16 @@
 #include "tools/perf/p2p/endpoint.h"
 
+#include <poll.h>
+
+#include <array>
+#include <cstring>
+
 #include "base/clock.h"
 
 namespace slime::perf::p2p {
 namespace {
+
+constexpr int kLookMs = 1000;  // for a notification, at most
 
 tl::unexpected<Error> refused(const char* call) {
   return fail(Status::kRemote, "%s: %s", call, slime_last_error());
@@ -52,10 +59,10 @@ Result<void> Endpoint::connect(const std::vector<std::byte>& address,
   return {};
 }
 
-uint32_t Endpoint::rails() const {
+slime_peer_info Endpoint::peer() const {
   slime_peer_info info = SLIME_PEER_INFO_INIT;
   (void)slime_peer_state(engine_, peer_, &info);
-  return info.rails;
+  return info;
 }
 
 Result<Requests> Endpoint::requests(const Layout& layout, const Options& options) {
@@ -107,6 +114,8 @@ int Endpoint::start(const Layout& layout, const Options& options, uint32_t slot)
     case Operation::kSend:
       return slime_send(engine_, peer_, memory() + offset, layout.piece, slot, &extra,
                         &open_[slot]);
+    case Operation::kNotify:
+      return slime_notify(engine_, peer_, memory() + offset, layout.piece, &extra, &open_[slot]);
     case Operation::kSignal:
       return slime_signal(engine_, peer_, remote_, offset, 1, 0, &extra, &open_[slot]);
     default:
@@ -136,10 +145,14 @@ Result<void> Endpoint::post(const Layout& layout, uint32_t slot) {
   return {};
 }
 
-Result<void> Endpoint::receive(const Layout& layout) {
+Result<void> Endpoint::take(const Layout& layout, Operation operation) {
   if (peer_ == 0) {
     if (auto accepted = accept(); !accepted) return accepted;
   }
+  return operation == Operation::kSend ? receive(layout) : fetch(layout);
+}
+
+Result<void> Endpoint::receive(const Layout& layout) {
   open_.assign(layout.slots, 0);
   for (uint32_t slot = 0; slot < layout.slots; ++slot) {
     if (auto posted = post(layout, slot); !posted) return posted;
@@ -158,13 +171,44 @@ Result<void> Endpoint::receive(const Layout& layout) {
   return {};
 }
 
-Result<void> Endpoint::send_last() {
-  slime_request request = 0;
-  if (slime_send(engine_, peer_, nullptr, 0, kLastTag, nullptr, &request) != SLIME_OK ||
-      slime_wait(engine_, request, -1, nullptr) != SLIME_OK) {
-    return refused("slime_send");
+// As a program does that has a loop of events. They come in the order of the slots.
+Result<void> Endpoint::fetch(const Layout& layout) {
+  pollfd ready{-1, POLLIN, 0};
+  if (slime_event_fd(engine_, SLIME_EVENT_NOTIFICATIONS, &ready.fd) != SLIME_OK) {
+    return refused("slime_event_fd");
   }
-  return {};
+  std::array<slime_notification, 64> room;
+  for (uint64_t fetched = 0;;) {
+    size_t count = room.size();
+    if (slime_notifications(engine_, room.data(), &count) != SLIME_OK) {
+      return refused("slime_notifications");
+    }
+    for (size_t i = 0; i < count; ++i, ++fetched) {
+      const auto slot = static_cast<uint32_t>(fetched % layout.slots);
+      auto taken = take(room[i], memory() + layout.offset(slot, 0), layout.piece);
+      if (!taken) return fail(std::move(taken.error()));
+      if (!*taken) return {};
+    }
+    if (count == 0) (void)::poll(&ready, 1, kLookMs);
+  }
+}
+
+Result<bool> Endpoint::take(const slime_notification& notification, std::byte* to, size_t bytes) {
+  const bool last = notification.bytes == 0;
+  const bool fits = last || notification.bytes == bytes;
+  if (fits && !last) std::memcpy(to, notification.data, bytes);
+  (void)slime_release(engine_, notification.handle);
+  if (fits) return !last;
+  return fail(Status::kRemote, "a notification has %zu bytes, not %zu", notification.bytes, bytes);
+}
+
+Result<void> Endpoint::say_last(Operation operation) {
+  slime_request request = 0;
+  const int begun = operation == Operation::kNotify
+                        ? slime_notify(engine_, peer_, nullptr, 0, nullptr, &request)
+                        : slime_send(engine_, peer_, nullptr, 0, kLastTag, nullptr, &request);
+  if (begun == SLIME_OK && slime_wait(engine_, request, -1, nullptr) == SLIME_OK) return {};
+  return refused("the last message");
 }
 
 }  // namespace slime::perf::p2p

@@ -46,13 +46,13 @@ class Endpoint {
   Result<std::vector<std::byte>> address() const;
   Result<std::vector<std::byte>> region() const;
   Result<void> connect(const std::vector<std::byte>& address, const std::vector<std::byte>& region);
-  uint32_t rails() const;  // of the link
+  slime_peer_info peer() const;  // of the initiator: the link to the other rank
   Result<Requests> requests(const Layout& layout, const Options& options);
   double prepare_ns() const { return prepare_ns_; }  // an assignment, of the plans
-  // Receives what the other rank sends into the places of the slots, by turns, until it has sent
-  // the last one.
-  Result<void> receive(const Layout& layout);
-  Result<void> send_last();
+  // Takes what the other rank sends (kSend) or tells (kNotify) to the places of the slots, by
+  // turns, until it says that it was the last one.
+  Result<void> take(const Layout& layout, Operation operation);
+  Result<void> say_last(Operation operation);
 
  private:
   static constexpr uint64_t kLastTag = UINT64_MAX;
@@ -62,6 +62,10 @@ class Endpoint {
   int start(const Layout& layout, const Options& options, uint32_t slot);
   Result<void> prepare(const Layout& layout);
   Result<void> accept();  // a rank that receives gets its peer
+  Result<void> receive(const Layout& layout);
+  Result<void> fetch(const Layout& layout);
+  // False: it is the last one.
+  Result<bool> take(const slime_notification& notification, std::byte* to, size_t bytes);
   Result<void> post(const Layout& layout, uint32_t slot);
 
   std::vector<std::byte> memory_;

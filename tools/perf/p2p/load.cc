@@ -8,15 +8,12 @@
 #include "base/clock.h"
 
 namespace slime::perf::p2p {
-namespace {
 
 uint64_t process_cpu_ns() {
   timespec time{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
-
-}  // namespace
 
 uint64_t Sample::percentile(double share) const {
   if (latencies_ns.empty()) return 0;

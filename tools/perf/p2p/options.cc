@@ -1,5 +1,9 @@
 #include "tools/perf/p2p/options.h"
 
+#include <slime/types.h>
+
+#include <algorithm>
+
 #include "tools/common/bytes.h"
 #include "tools/common/command_line.h"
 #include "tools/perf/options.h"
@@ -11,13 +15,13 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 36;
 
 constexpr const char* kFooter =
     "Two processes of this host, or two ranks that mpirun, srun or torchrun start, with an engine\n"
-    "each. Rank 0 reads or writes memory of rank 1, which sleeps, or adds to its counters "
-    "(signal),\n"
-    "or sends to it, which receives. Each request moves --batch pieces of --size bytes, which do "
+    "each. Rank 0 reads or writes memory of rank 1, which sleeps, adds to its counters (signal),\n"
+    "sends to it, which receives, or tells it (notify), which fetches that. Each request moves "
+    "--batch pieces of --size bytes, which do "
     "not\n"
-    "touch each other; --concurrency requests are open. Sends have one piece, signals 8 bytes.\n"
-    "--raw: by turns in the same run, the same over a plain TCP connection, one thread a side,\n"
-    "which spins 20 us and then sleeps.\n"
+    "touch each other; --concurrency requests are open. Messages have one piece, signals 8 bytes.\n"
+    "--raw: by turns in the same run, the same over one plain connection of TCP or verbs, as the\n"
+    "first rail has it, one thread a side, which spins 20 us and then sleeps.\n"
     "Exit code: 0 all right, 1 wrong bytes, 2 usage, 3 the engine, the network or a rank failed,\n"
     "130 interrupted.";
 
@@ -45,6 +49,11 @@ bool fits_operation(const Options& options) {
             name);
     return false;
   }
+  const bool tells = options.operation == Operation::kNotify;
+  if (tells && std::ranges::max(options.sizes) > SLIME_NOTIFICATION_BYTES) {
+    fprintf(stderr, "slime-perf: a notification has 64 MiB at most; lower --size\n");
+    return false;
+  }
   const bool counts = options.operation == Operation::kSignal;
   if (counts && options.sizes != std::vector<uint64_t>{8}) {
     fprintf(stderr, "slime-perf: a signal has 8 bytes; leave --size out\n");
@@ -63,6 +72,8 @@ const char* name_of(Operation operation) {
       return "send";
     case Operation::kSignal:
       return "signal";
+    case Operation::kNotify:
+      return "notify";
     default:
       return "write";
   }
@@ -73,8 +84,8 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   CLI::App app("Moves bytes between two processes through libslime", "slime-perf p2p");
   app.footer(kFooter);
   std::string operation = "write", sizes;
-  app.add_option("--op", operation, "read, write, send or signal")
-      ->check(CLI::IsMember({"read", "write", "send", "signal"}))
+  app.add_option("--op", operation, "read, write, send, signal or notify")
+      ->check(CLI::IsMember({"read", "write", "send", "signal", "notify"}))
       ->capture_default_str();
   app.add_option("--size", sizes, "Bytes of a piece: a list (8,4K,64K,1M,16M)");
   app.add_option("--batch,--iovs", options.batch, "Pieces of a request")
@@ -89,7 +100,7 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   app.add_option("--turns", options.turns, "Parts of that time, by turns with --raw")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_flag("--raw", options.raw, "Also measure a plain loop over TCP");
+  app.add_flag("--raw", options.raw, "Also measure a plain loop");
   app.add_flag("--immediate", options.immediate,
                "Each request tells the target, by an immediate, when it has moved");
   app.add_flag("--plan,!--submit", options.plan,
@@ -103,7 +114,8 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--json", options.json_path, "Write the result there; -: to standard output");
   if (const auto code = tools::parse(&app, argc, argv, kExitFailure)) return *code;
-  for (const Operation one : {Operation::kRead, Operation::kSend, Operation::kSignal}) {
+  for (const Operation one :
+       {Operation::kRead, Operation::kSend, Operation::kSignal, Operation::kNotify}) {
     if (operation == name_of(one)) options.operation = one;
   }
   if (options.operation == Operation::kSignal) options.sizes = {8};

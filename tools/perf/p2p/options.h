@@ -8,9 +8,13 @@
 
 namespace slime::perf::p2p {
 
-enum class Operation : uint8_t { kRead, kWrite, kSend, kSignal };
+enum class Operation : uint8_t { kRead, kWrite, kSend, kSignal, kNotify };
 
 const char* name_of(Operation operation);
+// The program at the target takes part.
+inline bool takes_two(Operation operation) {
+  return operation == Operation::kSend || operation == Operation::kNotify;
+}
 
 struct Options {
   Operation operation = Operation::kWrite;
@@ -19,7 +23,7 @@ struct Options {
   uint32_t concurrency = 1;                                              // open requests
   double seconds = 1;                                                    // of each size
   uint32_t turns = 1;  // of these, by turns with the plain loop
-  bool raw = false;    // also measure a plain loop over the same transport
+  bool raw = false;    // also measure a plain loop (plain.h)
   bool check = true;
   bool immediate = false;  // each request tells the target when it is done
   bool plan = false;       // requests start a plan that was prepared before

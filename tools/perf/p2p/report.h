@@ -14,7 +14,6 @@ struct Row {
   uint64_t size = 0;
   uint32_t rails = 0;  // of the engines' link
   Sample engine;
-  double target_cpu_ns = 0;   // of the other rank, meanwhile
   std::optional<Sample> raw;  // of the plain loop
   double prepare_ns = 0;      // an assignment, of its plans
   uint64_t wrong = 0;         // bytes

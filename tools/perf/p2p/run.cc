@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 #include <optional>
 
 #include "rendezvous/launcher.h"
@@ -14,7 +13,7 @@
 #include "tools/perf/options.h"
 #include "tools/perf/p2p/endpoint.h"
 #include "tools/perf/p2p/pattern.h"
-#include "tools/perf/p2p/raw.h"
+#include "tools/perf/p2p/plain.h"
 #include "tools/perf/p2p/report.h"
 
 namespace slime::perf::p2p {
@@ -49,7 +48,7 @@ class Rank {
     for (const uint64_t size : options_.sizes) {
       Row row;
       row.size = size;
-      if (initiator_) row.rails = endpoint_->rails();
+      if (initiator_) row.rails = endpoint_->peer().rails;
       if (auto done = measure_row(Layout(options_, size), &row); !done) return done;
       row.prepare_ns = endpoint_->prepare_ns();
       if (initiator_) print_row(table, options_, row);
@@ -95,15 +94,17 @@ class Rank {
     if (!address) return fail(std::move(address.error()));
     if (!region) return fail(std::move(region.error()));
     json mine = {{"address", tools::to_hex(*address)}, {"region", tools::to_hex(*region)}};
-    if (options_.raw && !initiator_) {
-      auto target = RawTarget::open(endpoint_->memory(), bytes);
-      if (!target) return fail(std::move(target.error()));
-      raw_target_ = std::move(*target);
-      mine["port"] = raw_target_->port();
+    if (options_.raw) {
+      auto opened = PlainLoop::open(initiator_, {endpoint_->memory(), bytes});
+      if (!opened) return fail(std::move(opened.error()));
+      plain_ = std::move(*opened);
+      mine["plain"] = plain_->name();
     }
     auto other = exchange("engines", std::move(mine));
     if (!other) return fail(std::move(other.error()));
-    if (options_.raw && initiator_) port_ = other->at("port").get<uint16_t>();
+    if (options_.raw) {
+      if (auto connected = plain_->connect(other->at("plain")); !connected) return connected;
+    }
     if (!initiator_) return {};
     return endpoint_->connect(bytes_in(other->at("address")), bytes_in(other->at("region")));
   }
@@ -115,62 +116,78 @@ class Rank {
     const double seconds = options_.seconds / options_.turns;
     if (options_.raw) row->raw.emplace();
     for (uint32_t turn = 0; turn < options_.turns; ++turn) {
-      auto done = engine_turn(layout, [&](const Requests& requests) {
-        return measure(requests, layout.slots, layout.bytes_of_request(), seconds, &row->engine);
-      });
-      if (!done) return done;
-      auto met = exchange("a turn", {});
-      if (!met) return fail(std::move(met.error()));
+      if (auto done = engine_turn(layout, seconds, &row->engine); !done) return done;
       if (!options_.raw) continue;
-      if (auto done = raw_turn(layout, seconds, row); !done) return done;
-      met = exchange("a turn of the plain loop", {});
-      if (!met) return fail(std::move(met.error()));
+      auto done = part_of(&*row->raw, [&] { return raw_turn(layout, seconds, &*row->raw); });
+      if (!done) return done;
     }
     return {};
   }
 
-  // Sends need a target that receives.
+  // Both ranks do their part of a turn, and the initiator gets to know what that cost the target.
+  template <typename Part>
+  Result<void> part_of(Sample* sample, Part part) {
+    const uint64_t cpu_ns = process_cpu_ns();
+    if (auto done = part(); !done) return done;
+    if (auto met = exchange("a turn", {}); !met) return fail(std::move(met.error()));
+    auto other = exchange("its cost", {{"cpu_ns", process_cpu_ns() - cpu_ns}});
+    if (!other) return fail(std::move(other.error()));
+    sample->target_cpu_ns += other->at("cpu_ns").get<uint64_t>();
+    return {};
+  }
+
+  Result<void> engine_turn(const Layout& layout, double seconds, Sample* sample) {
+    const slime_peer_info before = endpoint_->peer();
+    auto done = part_of(sample, [&] {
+      return move(layout, [&](const Requests& requests) {
+        return measure(requests, layout.slots, layout.bytes_of_request(), seconds, sample);
+      });
+    });
+    const slime_peer_info after = endpoint_->peer();
+    sample->works += after.works - before.works;
+    sample->doorbells += after.doorbells - before.doorbells;
+    return done;
+  }
+
+  // Messages need a target that takes them.
   template <typename Load>
-  Result<void> engine_turn(const Layout& layout, Load load) {
-    const bool sends = options_.operation == Operation::kSend;
-    if (!initiator_) return sends ? endpoint_->receive(layout) : Result<void>{};
+  Result<void> move(const Layout& layout, Load load) {
+    const bool two = takes_two(options_.operation);
+    if (!initiator_) return two ? endpoint_->take(layout, options_.operation) : Result<void>{};
     auto requests = endpoint_->requests(layout, options_);
     if (!requests) return fail(std::move(requests.error()));
     auto done = load(*requests);
-    if (!sends) return done;
-    auto ended = endpoint_->send_last();  // in any case: the target waits for it
+    if (!two) return done;
+    auto ended = endpoint_->say_last(options_.operation);  // in any case: the target waits for it
     return done ? ended : done;
   }
 
-  Result<void> raw_turn(const Layout& layout, double seconds, Row* row) {
-    if (!initiator_) return raw_target_->serve();
-    auto raw = RawInitiator::connect(port_, endpoint_->memory());
-    if (!raw) return fail(std::move(raw.error()));
-    if (row->raw->bytes == 0) {
-      if (auto chosen = choose_way(**raw, layout, seconds); !chosen) return chosen;
+  Result<void> raw_turn(const Layout& layout, double seconds, Sample* sample) {
+    if (!initiator_) return plain_->serve(layout, options_.operation);
+    if (sample->bytes == 0) {
+      if (auto chosen = choose_way(layout, seconds); !chosen) return chosen;
     }
-    auto done = measure_way(**raw, layout, raw_way_, seconds, &*row->raw);
-    return done ? (*raw)->end() : done;
+    auto done = measure_way(layout, way_, seconds, sample);
+    return done ? plain_->end(options_.operation) : done;
   }
 
-  Result<void> measure_way(RawInitiator& raw, const Layout& layout, uint64_t way, double seconds,
-                           Sample* sample) {
-    const Requests requests = raw.requests(layout, options_.operation, way);
+  Result<void> measure_way(const Layout& layout, uint64_t way, double seconds, Sample* sample) {
+    const Requests requests = plain_->requests(layout, options_.operation, way);
     return measure(requests, layout.slots, layout.bytes_of_request(), seconds, sample);
   }
 
   // The one that is compared: each gets a part of a turn first.
-  Result<void> choose_way(RawInitiator& raw, const Layout& layout, double seconds) {
+  Result<void> choose_way(const Layout& layout, double seconds) {
+    const auto ways = plain_->ways();
     double most = 0;
-    for (const uint64_t way : kWays) {
-      if (way != kWays[0] && way >= layout.piece) continue;
+    for (const uint64_t way : ways) {
+      if (way != ways.front() && way >= layout.piece) continue;
       Sample trial;
-      if (auto done = measure_way(raw, layout, way, seconds / std::size(kWays), &trial); !done) {
-        return done;
-      }
+      const double part = seconds / static_cast<double>(ways.size());
+      if (auto done = measure_way(layout, way, part, &trial); !done) return done;
       if (trial.megabytes_per_second() <= most) continue;
       most = trial.megabytes_per_second();
-      raw_way_ = way;
+      way_ = way;
     }
     return {};
   }
@@ -180,7 +197,7 @@ class Rank {
     const uint32_t salt = initiator_ ? 1 : 2;
     fill_pattern(endpoint_->memory(), layout.bytes(), salt);
     if (auto met = exchange("patterns", {}); !met) return fail(std::move(met.error()));
-    auto moved = engine_turn(layout, [&](const Requests& requests) {
+    auto moved = move(layout, [&](const Requests& requests) {
       Result<void> done;
       for (uint32_t slot = 0; done && slot < layout.slots; ++slot) {
         done = requests.begin(slot);
@@ -219,9 +236,8 @@ class Rank {
   std::unique_ptr<rendezvous::Coordinator> coordinator_;
   std::unique_ptr<rendezvous::Member> member_;
   std::unique_ptr<Endpoint> endpoint_;
-  std::unique_ptr<RawTarget> raw_target_;
-  uint16_t port_ = 0;
-  uint64_t raw_way_ = kWays[0];
+  std::unique_ptr<PlainLoop> plain_;
+  uint64_t way_ = 0;  // of PlainLoop::ways()
   std::vector<Row> rows_;
   bool wrong_ = false;
 };

@@ -1,22 +1,21 @@
-#include "tools/perf/p2p/raw.h"
+#include "tools/perf/p2p/plain_tcp.h"
 
-#include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <span>
+#include <nlohmann/json.hpp>
 
 #include "base/clock.h"
-#include "base/net/socket.h"
 
 namespace slime::perf::p2p {
 namespace {
 
-constexpr uint64_t kSpinNs = 20'000;
+using nlohmann::json;
+
+// Bytes of a piece per call into the kernel, at most.
+constexpr uint64_t kWays[] = {uint64_t{1} << 40, 1 << 20, 256 << 10, 64 << 10};
 constexpr uint32_t kEnd = 0, kWrite = 1, kRead = 2;
 
 struct Header {
@@ -26,23 +25,9 @@ struct Header {
   uint64_t piece = 0, stride = 0;
 };
 
-Result<Fd> loopback_socket() {
-  Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd) return fail(descriptor_error(errno, "socket"));
-  return fd;
-}
-
-sockaddr_in loopback(uint16_t port) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
 Result<void> wait_for(const Fd& fd, short event) {
   pollfd waited{fd.get(), event, 0};
-  if (::poll(&waited, 1, 60'000) == 1) return {};
+  if (::poll(&waited, 1, PlainLoop::kSilenceMs) == 1) return {};
   return fail(Status::kTimeout, "the plain connection is silent for 60 s");
 }
 
@@ -65,7 +50,7 @@ Result<void> move_all(const Fd& fd, std::span<iovec> vectors, uint64_t most_a_ca
     if (moved < 0) {
       const uint64_t now_ns = steady_now_ns();
       if (since_ns == 0) since_ns = now_ns;
-      if (now_ns - since_ns < kSpinNs) continue;
+      if (now_ns - since_ns < PlainLoop::kSpinNs) continue;
       if (auto ready = wait_for(fd, event); !ready) return ready;
       continue;
     }
@@ -100,10 +85,8 @@ void add_pieces(const Header& header, std::byte* memory, std::vector<iovec>* vec
 
 // As tcp rails do within a host: another congestion control would pace the loopback interface.
 Result<void> tune(const Fd& fd) {
-  (void)set_congestion_control(fd, "reno");
-  const int on = 1;
-  if (::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0) return {};
-  return fail(system_error(errno, "TCP_NODELAY"));
+  if (is_within_host(fd)) (void)set_congestion_control(fd, "reno");
+  return set_nodelay(fd);
 }
 
 Header header_of(const Layout& layout, uint32_t slot, Operation operation, uint64_t most_a_call) {
@@ -124,57 +107,58 @@ bool fits(const Header& header, size_t bytes) {
 
 }  // namespace
 
-Result<std::unique_ptr<RawTarget>> RawTarget::open(std::byte* memory, size_t bytes) {
-  auto listener = loopback_socket();
-  if (!listener) return fail(std::move(listener.error()));
-  sockaddr_in address = loopback(0);
-  socklen_t length = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(listener->get(), any, length) != 0 || ::listen(listener->get(), 1) != 0 ||
-      ::getsockname(listener->get(), any, &length) != 0) {
-    return fail(system_error(errno, "the plain loop cannot listen at 127.0.0.1"));
+Result<std::unique_ptr<PlainLoop>> PlainTcp::open(bool initiator, std::span<std::byte> memory,
+                                                  const std::string& address) {
+  Fd listener;
+  if (!initiator) {
+    auto parsed = SocketAddress::parse(address);
+    if (!parsed) return fail(std::move(parsed.error()));
+    auto made = listen_on(*parsed, 1);
+    if (!made) return fail(std::move(made.error()));
+    listener = std::move(*made);
   }
-  const uint16_t port = ntohs(address.sin_port);
-  return std::unique_ptr<RawTarget>(new RawTarget(std::move(*listener), port, memory, bytes));
+  return std::unique_ptr<PlainLoop>(new PlainTcp(std::move(listener), memory));
 }
 
-Result<void> RawTarget::serve() {
-  if (auto ready = wait_for(listener_, POLLIN); !ready) return ready;
-  const Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (!fd) return fail(descriptor_error(errno, "accept"));
-  if (auto tuned = tune(fd); !tuned) return tuned;
-  for (;;) {
-    Header header;
-    iovec vector{&header, sizeof header};
-    if (auto got = receive_all(fd, {&vector, 1}, sizeof header); !got) return got;
-    if (header.kind == kEnd) return {};
-    if (!fits(header, bytes_)) return fail(Status::kRemote, "the plain loop got no header");
-    std::vector<iovec> vectors;
-    add_pieces(header, memory_, &vectors);
-    if (header.kind == kWrite) {
-      if (auto got = receive_all(fd, vectors, header.most_a_call); !got) return got;
-      vectors = {{&header, sizeof(uint64_t)}};
-    }
-    if (auto sent = send_all(fd, vectors, header.most_a_call); !sent) return sent;
-  }
+json PlainTcp::name() const {
+  const auto address = local_address(listener_);
+  return address ? json(address->to_string()) : json("");
 }
 
-Result<std::unique_ptr<RawInitiator>> RawInitiator::connect(uint16_t port, std::byte* memory) {
-  auto fd = loopback_socket();
+Result<void> PlainTcp::connect(const json& other) {
+  const bool initiator = !listener_;
+  auto target = initiator ? SocketAddress::parse(other.get<std::string>()) : SocketAddress();
+  if (!target) return fail(std::move(target.error()));
+  auto fd = initiator ? dial(*target) : accept();
   if (!fd) return fail(std::move(fd.error()));
-  const sockaddr_in address = loopback(port);
-  if (::connect(fd->get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return fail(system_error(errno, "the plain loop cannot connect to 127.0.0.1:%u", port));
-  }
-  if (auto tuned = tune(*fd); !tuned) return fail(std::move(tuned.error()));
-  return std::unique_ptr<RawInitiator>(new RawInitiator(std::move(*fd), memory));
+  fd_ = std::move(*fd);
+  return tune(fd_);
 }
 
-Requests RawInitiator::requests(const Layout& layout, Operation operation, uint64_t most_a_call) {
+Result<Fd> PlainTcp::dial(const SocketAddress& target) const {
+  auto fd = start_connect(target);
+  if (!fd) return fd;
+  if (auto ready = wait_for(*fd, POLLOUT); !ready) return fail(std::move(ready.error()));
+  Error error;
+  if (finish_connect(*fd, target, &error) != Status::kOk) return fail(std::move(error));
+  return fd;
+}
+
+Result<Fd> PlainTcp::accept() const {
+  if (auto ready = wait_for(listener_, POLLIN); !ready) return fail(std::move(ready.error()));
+  Accepted accepted;
+  Error error;
+  if (accept_one(listener_, &accepted, &error) != Status::kOk) return fail(std::move(error));
+  return std::move(accepted.fd);
+}
+
+std::span<const uint64_t> PlainTcp::ways() const { return kWays; }
+
+Requests PlainTcp::requests(const Layout& layout, Operation operation, uint64_t most_a_call) {
   const auto begin = [this, layout, operation, most_a_call](uint32_t slot) -> Result<void> {
     Header header = header_of(layout, slot, operation, most_a_call);
     std::vector<iovec> vectors = {{&header, sizeof header}};
-    if (operation != Operation::kRead) add_pieces(header, memory_, &vectors);
+    if (operation != Operation::kRead) add_pieces(header, memory_.data(), &vectors);
     return send_all(fd_, vectors, most_a_call);
   };
   const auto wait = [this, layout, operation, most_a_call](uint32_t slot) -> Result<void> {
@@ -182,17 +166,35 @@ Requests RawInitiator::requests(const Layout& layout, Operation operation, uint6
     std::vector<iovec> vectors = {{&answer, sizeof answer}};
     if (operation == Operation::kRead) {
       vectors.clear();
-      add_pieces(header_of(layout, slot, operation, most_a_call), memory_, &vectors);
+      add_pieces(header_of(layout, slot, operation, most_a_call), memory_.data(), &vectors);
     }
     return receive_all(fd_, vectors, most_a_call);
   };
   return {begin, wait};
 }
 
-Result<void> RawInitiator::end() {
+Result<void> PlainTcp::end(Operation) {
   Header header;
   iovec vector{&header, sizeof header};
   return send_all(fd_, {&vector, 1}, sizeof header);
+}
+
+// The headers say all.
+Result<void> PlainTcp::serve(const Layout&, Operation) {
+  for (;;) {
+    Header header;
+    iovec vector{&header, sizeof header};
+    if (auto got = receive_all(fd_, {&vector, 1}, sizeof header); !got) return got;
+    if (header.kind == kEnd) return {};
+    if (!fits(header, memory_.size())) return fail(Status::kRemote, "the plain loop got no header");
+    std::vector<iovec> vectors;
+    add_pieces(header, memory_.data(), &vectors);
+    if (header.kind == kWrite) {
+      if (auto got = receive_all(fd_, vectors, header.most_a_call); !got) return got;
+      vectors = {{&header, sizeof(uint64_t)}};
+    }
+    if (auto sent = send_all(fd_, vectors, header.most_a_call); !sent) return sent;
+  }
 }
 
 }  // namespace slime::perf::p2p
