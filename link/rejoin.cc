@@ -112,7 +112,9 @@ bool Rejoin::open_channel(size_t i) {
                context.device_name(), rail.name(), channel.error().what.c_str());
     return false;
   }
-  context.devices.fold(*rail.rail, snapshot(rail.channel->counters));
+  const RailTotals ended = snapshot(rail.channel->counters);
+  context.devices.fold(*rail.rail, ended);
+  rail.past.add(ended);
   rail.channel = std::move(*channel);
   rail.life.begin_try();
   rail.join.has_peer = rail.join.connected = rail.join.peer_connected = false;

@@ -103,6 +103,7 @@ SRCS_TEST_fuzz := $(wildcard tools/switchd/config*.cc) tools/common/bytes.cc \
 SRCS_TEST_p4   := $(BMV2_SRCS) $(addprefix test/vectors/,recorder.cc vector.cc)
 SRCS_TEST_tofino := $(TOFINO_SRCS)
 SRCS_TEST_topology := $(addprefix tools/info/,topology.cc topology_print.cc)
+SRCS_TEST_verbs := tools/perf/p2p/bare_end.cc
 SRCS_TEST_unit := $(filter-out tools/perf/main.cc,$(call sources,tools/perf tools/common))
 BENCHES   := $(call groups,bench,common)
 # Sources that a benchmark shares with the tests: SRCS_BENCH_<benchmark>.

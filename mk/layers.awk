@@ -27,7 +27,7 @@ BEGIN {
   may["switch"] = "base times protocol shard p4driver generated"
   may["examples"] = "include"
   may["tools"] = may["aggregation"] " peer c_abi aggregation backend plugin p4driver switch generated"
-  may["bench"] = may["tools"]
+  may["bench"] = may["tools"] " tools"
   may["test"] = may["tools"] " tools"
   # Part of libc on every supported machine, and without a C++ form.
   posix = "^((sys|net|netinet|arpa)/[a-z0-9_]+|unistd|poll|pthread|netdb|ifaddrs|fcntl)[.]h$"

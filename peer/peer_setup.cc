@@ -37,8 +37,9 @@ Peer::Report Peer::report() {
       const RailCaps& caps = rails[i].rail->caps();
       report.rail_text += std::to_string(i) + ": " + caps.name + " (" + caps.transport + "), " +
                           (rails[i].up() ? "up\n" : "down\n");
-      report.works += rails[i].channel->counters.works.get();
-      report.doorbells += rails[i].channel->counters.doorbells.get();
+      const RailTotals totals = rails[i].totals();
+      report.works += totals.works;
+      report.doorbells += totals.doorbells;
     }
   }
   return report;

@@ -9,14 +9,13 @@ namespace slime::bench {
 
 using perf::p2p::BareEnd;
 
-BareLoop::BareLoop(std::shared_ptr<const verbs::Port> from, std::shared_ptr<const verbs::Port> to,
-                   size_t bytes, const Settings& settings) {
-  for (auto& [end, port] : {std::pair{&from_, &from}, std::pair{&to_, &to}}) {
+BareLoop::BareLoop(verbs::VerbsRail& from, verbs::VerbsRail& to, size_t bytes) {
+  for (auto [end, rail] : {std::pair{&from_, &from}, std::pair{&to_, &to}}) {
     end->memory.resize(bytes);
-    end->verbs = test::value_of(BareEnd::open(std::move(*port), end->memory));
+    end->verbs = test::value_of(BareEnd::open(*rail, end->memory));
   }
-  test::value_of(from_.verbs->connect(to_.verbs->name(), settings));
-  test::value_of(to_.verbs->connect(from_.verbs->name(), settings));
+  test::value_of(from_.verbs->connect(to_.verbs->name()));
+  test::value_of(to_.verbs->connect(from_.verbs->name()));
 }
 
 void BareLoop::post(End& end, uint32_t bytes, uint32_t works) {

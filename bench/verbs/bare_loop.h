@@ -17,8 +17,7 @@ class BareLoop {
   static constexpr uint32_t kChain = 16;
 
   // `bytes`: of the largest work.
-  BareLoop(std::shared_ptr<const verbs::Port> from, std::shared_ptr<const verbs::Port> to,
-           size_t bytes, const Settings& settings);
+  BareLoop(verbs::VerbsRail& from, verbs::VerbsRail& to, size_t bytes);
 
   // Returns when all works have arrived and are completed; `works` is a multiple of kChain.
   void stream(uint32_t bytes, uint64_t works);

@@ -41,9 +41,9 @@ Port make_port(std::unique_ptr<Rail> rail, const Settings& settings) {
 bool measure(Ports& ports, const Settings& settings, const Options& options) {
   std::vector<std::unique_ptr<Row>> rows;
   for (const uint32_t message : {64U << 10, 1U << 20}) {
-    rows.push_back(make_messages(ports, settings, message, options.bytes));
+    rows.push_back(make_messages(ports, message, options.bytes));
   }
-  rows.push_back(make_full_queue(ports, settings, 4096, options.bytes));
+  rows.push_back(make_full_queue(ports, 4096, options.bytes));
   for (const uint32_t message : {8U, 4096U}) {
     rows.push_back(make_round_trip(ports, settings, message, options.trips));
   }

@@ -33,11 +33,6 @@ struct Names {
   const std::string from, to;  // devices
 };
 
-BareLoop bare_loop(Ports& ports, uint32_t bytes, const Settings& settings) {
-  return BareLoop(test::value_of(ports.from.rail->port()), test::value_of(ports.to.rail->port()),
-                  bytes, settings);
-}
-
 void print_retries(const Counts& engine, const Counts& bare) {
   std::printf("; retries %llu, bare %llu\n", static_cast<unsigned long long>(engine.retries),
               static_cast<unsigned long long>(bare.retries));
@@ -46,8 +41,11 @@ void print_retries(const Counts& engine, const Counts& bare) {
 // A stream of works of one length; the loop sends as many.
 class Stream : public Row {
  public:
-  Stream(Ports& ports, const Settings& settings, uint32_t bytes, uint64_t works)
-      : bytes_(bytes), works_(works), names_(ports), loop_(bare_loop(ports, bytes, settings)) {}
+  Stream(Ports& ports, uint32_t bytes, uint64_t works)
+      : bytes_(bytes),
+        works_(works),
+        names_(ports),
+        loop_(*ports.from.rail, *ports.to.rail, bytes) {}
 
   void round() final {
     const Counts start = names_.look();
@@ -74,8 +72,8 @@ class Stream : public Row {
 // Messages of a work each, as many as the comms may have under way.
 class Messages final : public Stream {
  public:
-  Messages(Ports& ports, const Settings& settings, uint32_t message, uint64_t bytes)
-      : Stream(ports, settings, message,
+  Messages(Ports& ports, uint32_t message, uint64_t bytes)
+      : Stream(ports, message,
                std::max<uint64_t>(bytes / message / BareLoop::kChain, 1) * BareLoop::kChain),
         load_(*ports.from.devices, *ports.to.devices, {.message_bytes = message}, rest) {}
 
@@ -111,8 +109,8 @@ class Messages final : public Stream {
 // Works without requests, so that the send queue is always full.
 class FullQueue final : public Stream {
  public:
-  FullQueue(Ports& ports, const Settings& settings, uint32_t work, uint64_t bytes)
-      : Stream(ports, settings, work,
+  FullQueue(Ports& ports, uint32_t work, uint64_t bytes)
+      : Stream(ports, work,
                std::max<uint64_t>(bytes / work / BareLoop::kChain, 64) * BareLoop::kChain),
         link_(*ports.from.devices, *ports.to.devices, 1, work, rest) {}
 
@@ -162,7 +160,7 @@ class RoundTrip final : public Row {
         trips_(trips),
         there_(*ports.from.devices, *ports.to.devices, options(message, settings), rest),
         back_(*ports.to.devices, *ports.from.devices, options(message, settings), rest),
-        loop_(bare_loop(ports, message, settings)) {}
+        loop_(*ports.from.rail, *ports.to.rail, message) {}
 
   void round() override {
     engine_.add(half_trip_us([this] {
@@ -220,13 +218,11 @@ class RoundTrip final : public Row {
 
 }  // namespace
 
-std::unique_ptr<Row> make_messages(Ports& ports, const Settings& settings, uint32_t message,
-                                   uint64_t bytes) {
-  return std::make_unique<Messages>(ports, settings, message, bytes);
+std::unique_ptr<Row> make_messages(Ports& ports, uint32_t message, uint64_t bytes) {
+  return std::make_unique<Messages>(ports, message, bytes);
 }
-std::unique_ptr<Row> make_full_queue(Ports& ports, const Settings& settings, uint32_t work,
-                                     uint64_t bytes) {
-  return std::make_unique<FullQueue>(ports, settings, work, bytes);
+std::unique_ptr<Row> make_full_queue(Ports& ports, uint32_t work, uint64_t bytes) {
+  return std::make_unique<FullQueue>(ports, work, bytes);
 }
 std::unique_ptr<Row> make_round_trip(Ports& ports, const Settings& settings, uint32_t message,
                                      uint64_t trips) {

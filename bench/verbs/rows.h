@@ -27,11 +27,9 @@ class Row {
 };
 
 // Messages of a work each, as many as the comms may have under way.
-std::unique_ptr<Row> make_messages(Ports& ports, const Settings& settings, uint32_t message,
-                                   uint64_t bytes);
+std::unique_ptr<Row> make_messages(Ports& ports, uint32_t message, uint64_t bytes);
 // Works without requests, so that the send queue is always full.
-std::unique_ptr<Row> make_full_queue(Ports& ports, const Settings& settings, uint32_t work,
-                                     uint64_t bytes);
+std::unique_ptr<Row> make_full_queue(Ports& ports, uint32_t work, uint64_t bytes);
 // Messages there and back, one at a time.
 std::unique_ptr<Row> make_round_trip(Ports& ports, const Settings& settings, uint32_t message,
                                      uint64_t trips);

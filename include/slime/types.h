@@ -152,8 +152,8 @@ typedef struct {
 /* Called when a request has ended, in place of slime_test() and slime_wait(): by the engine's own
  * thread (the first of several), or by slime_close(), one call after the other. It may call
  * anything of this library but slime_close(), slime_find() and slime_regions(); of other calls with
- * a time-out, only with 0. While it runs, the engine's thread moves no request; only those move
- * that another thread waits for. The handle is not valid any more. `result` is valid until it
+ * a time-out, only with 0. While it runs, that thread moves no request of its peers; only those
+ * move that another thread waits for. The handle is not valid any more. `result` is valid until it
  * returns. */
 typedef void (*slime_callback)(void* user, slime_request request, const slime_result* result);
 
@@ -233,8 +233,9 @@ typedef struct {
    * bytes were confirmed: a moving average, in which each new one counts an eighth. 0: there was
    * none yet. */
   uint64_t round_trip_ns;
-  /* What this engine has given to the NICs of the link since it was made, or to the kernel, and how
-   * often it had them look: works that go out together have one doorbell. */
+  /* Works that this engine has given to the NICs of the link since it was made, and how often it
+   * had them look: works that go out together have one doorbell. Over tcp: calls that gave bytes to
+   * the kernel, so a long work has several, and answers to the peer's reads have some. */
   uint64_t works, doorbells;
 } slime_peer_info;
 #define SLIME_PEER_INFO_INIT \

@@ -54,6 +54,13 @@ struct alignas(64) LinkRail {
     return region->keys[device_rail_index].remote;
   }
 
+  // Of all channels so far.
+  RailTotals totals() const {
+    RailTotals all = past;
+    all.add(snapshot(channel->counters));
+    return all;
+  }
+
   std::unique_ptr<Channel> channel;  // of the present life, or of the last life that had one
   Rail* rail;
   Poller* poller;            // of all its channels; nullptr: none
@@ -68,6 +75,7 @@ struct alignas(64) LinkRail {
   WorkSlots works;    // of the present life, or of a life that both ends have not fenced yet
   RailRate rate;      // of the present life; a link of one rail does not measure it
   uint64_t told = 0;  // our part of Device::outstanding
+  RailTotals past;    // of the channels before this one
   RailSigns signs;
   RailCarrier carrier;
   RetryPause retry;

@@ -98,7 +98,8 @@ Result<void> Engine::set_up() {
   return start_services();
 }
 
-// A thread finds all of them there when it begins.
+// A thread finds all of them there when it begins. The first one begins last: it takes peers and
+// calls the program's functions.
 Result<void> Engine::start_services() {
   std::vector<int> listeners = {listener_->descriptor()};
   if (discovery_ != nullptr) listeners.push_back(discovery_->descriptor());
@@ -110,8 +111,8 @@ Result<void> Engine::start_services() {
     services_.push_back(std::move(*service));
     listeners.clear();
   }
-  for (const auto& service : services_) {
-    if (auto started = service->start(); !started) return started;
+  for (uint32_t thread = options_.threads; thread-- > 0;) {
+    if (auto started = services_[thread]->start(); !started) return started;
   }
   return {};
 }
@@ -230,7 +231,7 @@ void Engine::close() {
   }
   end_all_posted(closed);
   (void)call_back(SIZE_MAX);
-  services_.clear();
+  (void)std::exchange(services_, {});  // what ends with them may look for them
 }
 
 std::vector<std::byte> Engine::address() const {

@@ -186,7 +186,6 @@ class Engine final : private ServiceHost {
   void wake() {
     if (!services_.empty()) services_.front()->wake();
   }
-  void look_before(uint64_t at_ns) { services_.front()->look_before(at_ns); }
   Result<std::shared_ptr<Peer>> known_peer(uint64_t peer) const;
   Result<std::shared_ptr<Peer>> peer_or_any(uint64_t peer) const;  // nullptr: any
   Result<Message> message_of(std::span<const std::byte> notification);

@@ -54,7 +54,7 @@ void Engine::watch(const Submitted& submitted) {
     submitted.peer->polling().stop_relying();
     move(submitted);
   }
-  look_before(submitted.request->due_ns());
+  services_.front()->look_before(submitted.request->due_ns());
 }
 
 Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<PeerRequest> request,
@@ -68,7 +68,8 @@ Result<uint64_t> Engine::hand_over(std::shared_ptr<Peer> peer, std::shared_ptr<P
   if (terms.more) {
     const uint64_t due_ns = request->due_ns();
     peer->hand(std::move(request));
-    look_before(due_ns);  // behind it: the service looks at what was handed
+    // Behind it: the service looks at what was handed.
+    services_[peer->thread()]->look_before(due_ns);
     if (peer->state() != Peer::State::kUp) attend(std::move(peer));  // removed, perhaps
   } else if (request->source != nullptr) {  // moving it takes long: not on the caller's time
     peer->hand(std::move(request));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <slime/slime.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <span>
 #include <string>
@@ -18,12 +19,14 @@ struct TestEngine {
   explicit TestEngine(const slime_options& options) {
     EXPECT_EQ(slime_open(&options, &engine), SLIME_OK) << slime_last_error();
   }
-  // SLIME_ENGINE_THREADS: by hand, how many threads engines have.
+  // One, two and three threads by turns; SLIME_ENGINE_THREADS: by hand, as many.
   static slime_options with(const char* settings) {
+    static std::atomic<uint32_t> made = 0;
     const char* const threads = std::getenv("SLIME_ENGINE_THREADS");
     slime_options options = SLIME_OPTIONS_INIT;
     options.settings = settings;
-    if (threads != nullptr) options.threads = static_cast<uint32_t>(std::atoi(threads));
+    options.threads =
+        threads != nullptr ? static_cast<uint32_t>(std::atoi(threads)) : 1 + made++ % 3;
     return options;
   }
   ~TestEngine() {

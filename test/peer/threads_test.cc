@@ -1,4 +1,5 @@
 // Engines with several threads.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
@@ -88,6 +89,39 @@ TEST(Threads, ServePeersWhileAnotherIsBusy) {
   }
   EXPECT_EQ(done, 1);
   busy.may_end = true;
+}
+
+// Requests that wait for others (SLIME_MORE), to peers that rest and have each their thread.
+TEST(Threads, EachEndsWhatIsOverdue) {
+  std::vector<char> memory(8), theirs(8);
+  TestEngine here(with_threads(2)), first(with_threads(1)), second(with_threads(1));
+  const slime_region local = here.add(memory);
+  int in_time = 0;  // one after the other
+  for (int i = 0; in_time < 4 && i < 100; ++i) {
+    TestEngine& other = i % 2 == 0 ? first : second;
+    const slime_peer peer = here.know(other);
+    if (i < 2) {
+      EXPECT_EQ(here.end(here.notify(peer, "a link")).status, SLIME_OK);
+    }
+    // It has no traffic any more, so its thread looks at it every 5 s.
+    std::this_thread::sleep_for(milliseconds(1200));
+    slime_extra extra = SLIME_EXTRA_INIT;
+    extra.flags = SLIME_MORE | SLIME_COMPLETES;
+    extra.deadline_ns = 20'000'000;
+    const slime_assignment piece = {local, here.remote(peer, other.blob_of(other.add(theirs))), 0,
+                                    0, 8};
+    slime_request request = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_EQ(slime_submit(here.engine, peer, SLIME_WRITE, &piece, 1, &extra, &request), SLIME_OK);
+    slime_completion one;
+    for (size_t count = 0; count == 0;) {
+      count = 1;
+      ASSERT_EQ(slime_completed(here.engine, &one, &count), SLIME_OK);
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    in_time = std::chrono::steady_clock::now() - begin < std::chrono::seconds(1) ? in_time + 1 : 0;
+  }
+  EXPECT_EQ(in_time, 4);
 }
 
 }  // namespace

@@ -245,9 +245,10 @@ run p2p-send p2p --op send --size 8,4K,64K
 run p2p-notify p2p --op notify --size 8,4K,64K
 run p2p-signal p2p --op signal --size 8
 # Beside a plain loop, whose connection has one rail.
-for what in write read; do
+for what in write read send; do
   rails=1 run "p2p-$what-raw" p2p --op "$what" --size 8,4K,64K,1M --raw --turns 5
 done
+rails=1 run p2p-told-raw p2p --op write --size 4K --batch 300 --concurrency 2 --immediate --raw
 # Both engines of a test have both devices. 1,000 requests are given up.
 NCCL_SLIME_HCA="=rxe0,rxe1" SLIME_REQUESTS=1000 run peer suite peer "$peer_tests"
 run memory-exhausted memory_exhausted

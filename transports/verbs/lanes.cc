@@ -13,8 +13,7 @@ namespace slime::verbs {
 namespace {
 
 constexpr uint32_t kSignalEvery = 32;
-constexpr uint32_t kInlineBytes = 128;  // asked for
-constexpr uint32_t kOwnSends = 4;       // hello, keep-alive, read behind, close
+constexpr uint32_t kOwnSends = 4;  // hello, keep-alive, read behind, close
 constexpr unsigned kPeerMay = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 ibv_wr_opcode opcode_of(const Work& work) {

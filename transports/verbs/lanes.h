@@ -49,6 +49,7 @@ namespace slime::verbs {
 class VerbsPoller;
 class VerbsRail;
 
+inline constexpr uint32_t kInlineBytes = 128;  // asked for
 inline constexpr uint32_t kReceives = 1024;    // per lane, at most
 inline constexpr uint32_t kReceiveBatch = 64;  // given back with one call, at most
 

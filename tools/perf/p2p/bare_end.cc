@@ -11,38 +11,48 @@
 namespace slime::perf::p2p {
 namespace {
 
-constexpr uint32_t kInlineBytes = 128;     // as many as lanes ask for
 constexpr uint64_t kReceive = UINT64_MAX;  // wr_id; others: the number, and how many works
-constexpr unsigned kPeerMay = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 constexpr int kCountBits = 16;
+constexpr unsigned kPeerMay =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 
 }  // namespace
 
-Result<std::unique_ptr<BareEnd>> BareEnd::open(std::shared_ptr<const verbs::Port> port,
+Result<std::unique_ptr<BareEnd>> BareEnd::open(verbs::VerbsRail& rail,
                                                std::span<std::byte> memory) {
-  std::unique_ptr<BareEnd> end(new BareEnd(std::move(port), memory));
+  auto port = rail.port();
+  if (!port) return fail(std::move(port.error()));
+  MemoryRange range{memory.data(), memory.size()};
+  range.rights = kRemoteRead | kRemoteWrite;
+  auto keys = rail.register_memory(range);
+  if (!keys) return fail(std::move(keys.error()));
+  std::unique_ptr<BareEnd> end(new BareEnd(rail, std::move(*port), memory));
+  end->keys_ = *keys;
   if (auto made = end->make(); !made) return fail(std::move(made.error()));
   return end;
 }
 
+BareEnd::~BareEnd() {
+  pair_ = verbs::QueuePair();
+  rail_.deregister_memory(keys_);
+}
+
 Result<void> BareEnd::make() {
+  const RegionTable::Pin pin(rail_.regions(), keys_.local,
+                             reinterpret_cast<uint64_t>(memory_.data()), memory_.size());
+  local_key_ = static_cast<uint32_t>(pin.handle());
   auto events = nic().create_event_channel();
   if (!events) return fail(std::move(events.error()));
   events_ = std::move(*events);
-  completions_ = nic().create_completion_queue(kSends + kReceives, events_.get());
+  completions_ = nic().create_completion_queue(kSends + verbs::kReceives, events_.get());
   if (completions_ == nullptr) return fail(system_error(errno, "ibv_create_cq"));
-  region_ = nic().register_own(nic().pd(), memory_.data(), memory_.size(),
-                               static_cast<int>(IBV_ACCESS_LOCAL_WRITE | kPeerMay));
-  if (region_ == nullptr) {
-    return fail(system_error(errno, "ibv_reg_mr of %zu bytes; see %s", memory_.size(),
-                             verbs::limit_behind(errno)));
-  }
   auto pair = verbs::QueuePair::create(port_, nic().pd(), completions_.get(),
-                                       {kSends, kReceives, kInlineBytes});
+                                       {kSends, verbs::kReceives, verbs::kInlineBytes});
   if (!pair) return fail(std::move(pair.error()));
   pair_ = std::move(*pair);
-  if (auto done = pair_.initialize(0, kPeerMay); !done) return done;
-  receives_owed_ = kReceives;
+  const auto pkey_index = static_cast<uint16_t>(rail_.settings().pkey_index);
+  if (auto done = pair_.initialize(pkey_index, kPeerMay); !done) return done;
+  receives_owed_ = verbs::kReceives;
   return give_receives();
 }
 
@@ -52,13 +62,13 @@ BareEnd::Name BareEnd::name() const {
               port_->lid,
               static_cast<uint8_t>(port_->mtu),
               nic().reads_of_peer(),
-              region_->rkey,
+              static_cast<uint32_t>(keys_.remote),
               reinterpret_cast<uint64_t>(memory_.data())};
 }
 
-Result<void> BareEnd::connect(const Name& peer, const Settings& settings) {
+Result<void> BareEnd::connect(const Name& peer) {
   peer_ = peer;
-  verbs::Path path = verbs::Path::from(*port_, settings, kNoTrafficClass);
+  verbs::Path path = verbs::Path::from(*port_, rail_.settings(), kNoTrafficClass);
   path.gid = peer.gid;
   path.lid = peer.lid;
   path.mtu = std::min(port_->mtu, static_cast<ibv_mtu>(peer.mtu));
@@ -69,7 +79,7 @@ Result<void> BareEnd::connect(const Name& peer, const Settings& settings) {
 }
 
 ibv_sge BareEnd::piece(uint64_t offset, uint32_t bytes) const {
-  return {reinterpret_cast<uint64_t>(memory_.data() + offset), bytes, region_->lkey};
+  return {reinterpret_cast<uint64_t>(memory_.data() + offset), bytes, local_key_};
 }
 
 ibv_send_wr BareEnd::work(ibv_wr_opcode opcode, ibv_sge* piece) const {
@@ -99,12 +109,12 @@ Result<void> BareEnd::post(std::span<ibv_send_wr> works, uint64_t number) {
 }
 
 Result<void> BareEnd::give_receives() {
-  std::array<ibv_recv_wr, kReceiveBatch> requests = {};
+  std::array<ibv_recv_wr, verbs::kReceiveBatch> requests = {};
   for (size_t i = 0; i < requests.size(); ++i) {
     requests[i].wr_id = kReceive;
     requests[i].next = i + 1 < requests.size() ? &requests[i + 1] : nullptr;
   }
-  for (; receives_owed_ >= kReceiveBatch; receives_owed_ -= kReceiveBatch) {
+  for (; receives_owed_ >= verbs::kReceiveBatch; receives_owed_ -= verbs::kReceiveBatch) {
     ibv_recv_wr* refused = nullptr;
     const int code = ibv_post_recv(pair_.get(), requests.data(), &refused);
     if (code != 0) return fail(system_error(code, "ibv_post_recv"));

@@ -1,5 +1,6 @@
 // One end of the least that verbs can do: a reliable-connection queue pair, a completion queue, and
-// memory that is registered as a whole. No stripes, no requests, no memory cache.
+//memory that is registered as a whole, as the rail registers it. No stripes, no requests, no memory
+// cache. A write is done when the peer's NIC has its bytes: the memory may not have them yet.
 //
 // States: open() -> connect() with what the peer's name() says -> connected. An error is final.
 // Thread: one.
@@ -8,15 +9,15 @@
 #include <memory>
 #include <span>
 
-#include "transports/verbs/device/port.h"
+#include "transports/verbs/lanes.h"
 #include "transports/verbs/queue_pair.h"
+#include "transports/verbs/rail.h"
 
 namespace slime::perf::p2p {
 
 class BareEnd {
  public:
-  static constexpr uint32_t kSends = 256, kReceives = 1024;
-  static constexpr uint32_t kReceiveBatch = 64;  // of give_receives()
+  static constexpr uint32_t kSends = 256;
 
   // What the peer must know, as bytes of any two hosts of one byte order.
   struct Name {
@@ -28,10 +29,13 @@ class BareEnd {
     uint64_t address = 0;
   };
 
-  static Result<std::unique_ptr<BareEnd>> open(std::shared_ptr<const verbs::Port> port,
-                                               std::span<std::byte> memory);
+  // The rail outlives it.
+  static Result<std::unique_ptr<BareEnd>> open(verbs::VerbsRail& rail, std::span<std::byte> memory);
+  ~BareEnd();
+  BareEnd(const BareEnd&) = delete;
+  BareEnd& operator=(const BareEnd&) = delete;
   Name name() const;
-  Result<void> connect(const Name& peer, const Settings& settings);
+  Result<void> connect(const Name& peer);
 
   // One work: its bytes begin at the same offset of both memories.
   ibv_sge piece(uint64_t offset, uint32_t bytes) const;
@@ -53,18 +57,21 @@ class BareEnd {
   void sleep(int milliseconds) const;
 
  private:
-  BareEnd(std::shared_ptr<const verbs::Port> port, std::span<std::byte> memory)
-      : port_(std::move(port)), memory_(memory) {}
+  BareEnd(verbs::VerbsRail& rail, std::shared_ptr<const verbs::Port> port,
+          std::span<std::byte> memory)
+      : rail_(rail), port_(std::move(port)), memory_(memory) {}
   Result<void> make();
   Result<void> give_receives();
-  const verbs::Nic& nic() const { return *port_->nic; }
+  const verbs::Nic& nic() const { return rail_.nic(); }
 
+  verbs::VerbsRail& rail_;
   const std::shared_ptr<const verbs::Port> port_;
   const std::span<std::byte> memory_;
+  MemoryKeys keys_;
+  uint32_t local_key_ = 0;  // the NIC's
   // The order of destruction: the queue pair first.
   std::shared_ptr<ibv_comp_channel> events_;
   verbs::CompletionQueue completions_;
-  verbs::MemoryRegion region_;
   verbs::QueuePair pair_;
   Name peer_;
   uint32_t unfinished_ = 0, receives_owed_ = 0;

@@ -189,7 +189,12 @@ Result<void> Endpoint::fetch(const Layout& layout) {
       if (!taken) return fail(std::move(taken.error()));
       if (!*taken) return {};
     }
-    if (count == 0) (void)::poll(&ready, 1, kLookMs);
+    if (count > 0) continue;
+    const slime_peer_info other = peer();
+    if (other.state == SLIME_PEER_GONE) {
+      return fail(Status::kRemote, "the other rank has gone: %s", other.text);
+    }
+    (void)::poll(&ready, 1, kLookMs);
   }
 }
 

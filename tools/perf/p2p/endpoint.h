@@ -46,7 +46,7 @@ class Endpoint {
   Result<std::vector<std::byte>> address() const;
   Result<std::vector<std::byte>> region() const;
   Result<void> connect(const std::vector<std::byte>& address, const std::vector<std::byte>& region);
-  slime_peer_info peer() const;  // of the initiator: the link to the other rank
+  slime_peer_info peer() const;  // the other rank
   Result<Requests> requests(const Layout& layout, const Options& options);
   double prepare_ns() const { return prepare_ns_; }  // an assignment, of the plans
   // Takes what the other rank sends (kSend) or tells (kNotify) to the places of the slots, by

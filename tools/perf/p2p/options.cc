@@ -16,10 +16,9 @@ constexpr uint64_t kMostBytes = uint64_t{1} << 36;
 constexpr const char* kFooter =
     "Two processes of this host, or two ranks that mpirun, srun or torchrun start, with an engine\n"
     "each. Rank 0 reads or writes memory of rank 1, which sleeps, adds to its counters (signal),\n"
-    "sends to it, which receives, or tells it (notify), which fetches that. Each request moves "
-    "--batch pieces of --size bytes, which do "
-    "not\n"
-    "touch each other; --concurrency requests are open. Messages have one piece, signals 8 bytes.\n"
+    "sends to it, which receives, or tells it (notify), which fetches that. Each request moves\n"
+    "--batch pieces of --size bytes, which do not touch each other; --concurrency requests are\n"
+    "open. Messages have one piece, signals 8 bytes.\n"
     "--raw: by turns in the same run, the same over one plain connection of TCP or verbs, as the\n"
     "first rail has it, one thread a side, which spins 20 us and then sleeps.\n"
     "Exit code: 0 all right, 1 wrong bytes, 2 usage, 3 the engine, the network or a rank failed,\n"

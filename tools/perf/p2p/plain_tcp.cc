@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/net/port_range.h"
+#include "tools/common/bytes.h"
 
 namespace slime::perf::p2p {
 namespace {
@@ -107,54 +109,79 @@ bool fits(const Header& header, size_t bytes) {
 
 }  // namespace
 
-Result<std::unique_ptr<PlainLoop>> PlainTcp::open(bool initiator, std::span<std::byte> memory,
-                                                  const std::string& address) {
+Result<std::unique_ptr<PlainLoop>> PlainTcp::open(const Options& options, bool initiator,
+                                                  std::span<std::byte> memory, Devices& devices) {
+  auto nonce = random_nonce();
+  if (!nonce) return fail(std::move(nonce.error()));
   Fd listener;
   if (!initiator) {
-    auto parsed = SocketAddress::parse(address);
-    if (!parsed) return fail(std::move(parsed.error()));
-    auto made = listen_on(*parsed, 1);
+    auto at = SocketAddress::parse(devices.device(0)->rails().front()->caps().oob_address);
+    if (!at) return fail(std::move(at.error()));
+    auto made = listen_within(*at, PortRange::of_setting(devices.settings().ports));
     if (!made) return fail(std::move(made.error()));
     listener = std::move(*made);
   }
-  return std::unique_ptr<PlainLoop>(new PlainTcp(std::move(listener), memory));
+  return std::unique_ptr<PlainLoop>(
+      new PlainTcp(options.operation, std::move(listener), *nonce, memory));
 }
 
 json PlainTcp::name() const {
   const auto address = local_address(listener_);
-  return address ? json(address->to_string()) : json("");
+  return {{"transport", "tcp"},
+          {"address", address ? address->to_string() : ""},
+          {"nonce", tools::to_hex(nonce_)}};
 }
 
-Result<void> PlainTcp::connect(const json& other) {
-  const bool initiator = !listener_;
-  auto target = initiator ? SocketAddress::parse(other.get<std::string>()) : SocketAddress();
+Result<void> PlainTcp::connect_to(const json& other) {
+  if (listener_) return accept();
+  auto target = SocketAddress::parse(other.at("address").get<std::string>());
   if (!target) return fail(std::move(target.error()));
-  auto fd = initiator ? dial(*target) : accept();
-  if (!fd) return fail(std::move(fd.error()));
-  fd_ = std::move(*fd);
-  return tune(fd_);
+  Nonce nonce;
+  if (!tools::from_hex(other.at("nonce").get<std::string>(), nonce)) {
+    return fail(Status::kRemote, "the other rank's nonce is none");
+  }
+  return dial(*target, nonce);
 }
 
-Result<Fd> PlainTcp::dial(const SocketAddress& target) const {
+Result<void> PlainTcp::dial(const SocketAddress& target, Nonce nonce) {
   auto fd = start_connect(target);
-  if (!fd) return fd;
-  if (auto ready = wait_for(*fd, POLLOUT); !ready) return fail(std::move(ready.error()));
+  if (!fd) return fail(std::move(fd.error()));
+  if (!wait_for(*fd, POLLOUT)) {
+    return fail(Status::kTimeout, "the plain connection to %s is not there after 60 s",
+                target.to_string().c_str());
+  }
   Error error;
   if (finish_connect(*fd, target, &error) != Status::kOk) return fail(std::move(error));
-  return fd;
+  fd_ = std::move(*fd);
+  if (auto tuned = tune(fd_); !tuned) return tuned;
+  iovec vector{&nonce, sizeof nonce};
+  return send_all(fd_, {&vector, 1}, sizeof nonce);
 }
 
-Result<Fd> PlainTcp::accept() const {
-  if (auto ready = wait_for(listener_, POLLIN); !ready) return fail(std::move(ready.error()));
-  Accepted accepted;
-  Error error;
-  if (accept_one(listener_, &accepted, &error) != Status::kOk) return fail(std::move(error));
-  return std::move(accepted.fd);
+// Whoever does not know the nonce is no initiator.
+Result<void> PlainTcp::accept() {
+  for (;;) {
+    if (!wait_for(listener_, POLLIN)) {
+      return fail(Status::kTimeout, "the plain connection has not come within 60 s");
+    }
+    Accepted accepted;
+    Error error;
+    const Status status = accept_one(listener_, &accepted, &error);
+    if (status == Status::kAgain) continue;
+    if (status != Status::kOk) return fail(std::move(error));
+    Nonce named;
+    iovec vector{&named, sizeof named};
+    if (!receive_all(accepted.fd, {&vector, 1}, sizeof named)) continue;
+    if (!same_nonce(named, nonce_)) continue;
+    fd_ = std::move(accepted.fd);
+    return tune(fd_);
+  }
 }
 
 std::span<const uint64_t> PlainTcp::ways() const { return kWays; }
 
-Requests PlainTcp::requests(const Layout& layout, Operation operation, uint64_t most_a_call) {
+Requests PlainTcp::requests(const Layout& layout, uint64_t most_a_call) {
+  const Operation operation = operation_;
   const auto begin = [this, layout, operation, most_a_call](uint32_t slot) -> Result<void> {
     Header header = header_of(layout, slot, operation, most_a_call);
     std::vector<iovec> vectors = {{&header, sizeof header}};
@@ -173,14 +200,14 @@ Requests PlainTcp::requests(const Layout& layout, Operation operation, uint64_t 
   return {begin, wait};
 }
 
-Result<void> PlainTcp::end(Operation) {
+Result<void> PlainTcp::end() {
   Header header;
   iovec vector{&header, sizeof header};
   return send_all(fd_, {&vector, 1}, sizeof header);
 }
 
 // The headers say all.
-Result<void> PlainTcp::serve(const Layout&, Operation) {
+Result<void> PlainTcp::serve() {
   for (;;) {
     Header header;
     iovec vector{&header, sizeof header};

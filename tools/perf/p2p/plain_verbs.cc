@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
@@ -16,133 +15,146 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kWays[] = {1 << 30, 1 << 20, 64 << 10};  // bytes of a work, at most
-constexpr uint32_t kMessage = 0, kEnd = 1;                  // immediates
-constexpr uint32_t kTold = UINT32_MAX;                      // works of no slot
+constexpr uint32_t kMessage = 0, kEnd = 1;  // immediates
+constexpr uint64_t kOfNoSlot = UINT32_MAX;  // number of works
+// More would leave the queue empty before each further doorbell.
+constexpr uint32_t kMostAPost = BareEnd::kSends / 2;
 
-bool is_one_sided(Operation operation) {
-  return operation == Operation::kRead || operation == Operation::kWrite;
-}
-
-ibv_wr_opcode opcode_of(Operation operation) {
-  if (operation == Operation::kRead) return IBV_WR_RDMA_READ;
-  return is_one_sided(operation) ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM;
+// Bytes of a work, at most.
+std::vector<uint64_t> ways_within(uint64_t most) {
+  return {most, std::min<uint64_t>(most, 1 << 20), std::min<uint64_t>(most, 64 << 10)};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<PlainLoop>> PlainVerbs::open(bool, std::span<std::byte> memory,
+Result<std::unique_ptr<PlainLoop>> PlainVerbs::open(const Options& options,
+                                                    std::span<std::byte> memory,
                                                     std::unique_ptr<Devices> devices) {
-  Rail* const rail = devices->device(0)->rails().front();
-  auto port = static_cast<verbs::VerbsRail*>(rail)->port();
-  if (!port) return fail(std::move(port.error()));
-  auto end = BareEnd::open(std::move(*port), memory);
+  auto& rail = static_cast<verbs::VerbsRail&>(*devices->device(0)->rails().front());
+  auto end = BareEnd::open(rail, memory);
   if (!end) return fail(std::move(end.error()));
-  const Settings settings = devices->settings();
   return std::unique_ptr<PlainLoop>(
-      new PlainVerbs(std::move(devices), std::move(*end), settings, rail->caps().max_batch));
+      new PlainVerbs(options, std::move(devices), std::move(*end), rail.caps()));
 }
+
+PlainVerbs::PlainVerbs(const Options& options, std::unique_ptr<Devices> devices,
+                       std::unique_ptr<BareEnd> end, const RailCaps& caps)
+    : opcode_(options.operation == Operation::kRead ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE),
+      tells_(options.immediate ||
+             (options.operation != Operation::kRead && options.operation != Operation::kWrite)),
+      most_a_post_(std::min(caps.max_batch, kMostAPost)),
+      ways_(ways_within(caps.max_message_bytes)),
+      devices_(std::move(devices)),
+      end_(std::move(end)) {}
 
 json PlainVerbs::name() const {
   const BareEnd::Name name = end_->name();
-  return tools::to_hex(std::as_bytes(std::span(&name, 1)));
+  return {{"transport", "verbs"}, {"end", tools::to_hex(std::as_bytes(std::span(&name, 1)))}};
 }
 
-Result<void> PlainVerbs::connect(const json& other) {
+Result<void> PlainVerbs::connect_to(const json& other) {
   BareEnd::Name name;
-  if (!tools::from_hex(other.get<std::string>(), std::as_writable_bytes(std::span(&name, 1)))) {
-    return fail(Status::kRemote, "the other rank's plain loop is not one of verbs");
-  }
-  return end_->connect(name, settings_);
+  const auto hex = other.at("end").get<std::string>();
+  if (tools::from_hex(hex, std::as_writable_bytes(std::span(&name, 1)))) return end_->connect(name);
+  return fail(Status::kRemote, "the other rank's plain loop has no end");
 }
 
-std::span<const uint64_t> PlainVerbs::ways() const { return kWays; }
+std::span<const uint64_t> PlainVerbs::ways() const { return ways_; }
 
-Requests PlainVerbs::requests(const Layout& layout, Operation operation, uint64_t most_a_work) {
-  posted_.assign(layout.slots, 0);
-  answer_.assign(layout.slots, 0);
-  const auto begin = [this, layout, operation, most_a_work](uint32_t slot) -> Result<void> {
-    std::vector<Part> parts;
-    for (uint32_t i = 0; i < layout.batch; ++i) {
-      for (uint64_t done = 0; done < layout.piece; done += parts.back().bytes) {
-        const uint64_t bytes = std::min(layout.piece - done, most_a_work);
-        parts.push_back({layout.offset(slot, i) + done, static_cast<uint32_t>(bytes)});
-      }
-    }
-    return this->begin(parts, opcode_of(operation), slot);
+Requests PlainVerbs::requests(const Layout& layout, uint64_t most_a_work) {
+  posted_.resize(layout.slots);
+  answer_.resize(layout.slots);
+  const auto begin = [this, layout, most_a_work](uint32_t slot) {
+    return this->begin(layout, most_a_work, slot);
   };
-  const auto wait = [this, operation](uint32_t slot) -> Result<void> {
-    if (is_one_sided(operation)) return wait_until([&] { return posted_[slot] == 0; });
-    return wait_until([&] { return heard_ >= answer_[slot]; });
+  const auto wait = [this](uint32_t slot) -> Result<void> {
+    const auto moved = [&] { return posted_[slot] == 0; };
+    if (tells_ && opcode_ == IBV_WR_RDMA_READ) {  // when its bytes are here
+      if (auto waited = wait_until(moved); !waited) return waited;
+      answer_[slot] = ++told_;
+      if (auto told = tell(kMessage, 1); !told) return told;
+    }
+    return wait_until([&] { return moved() && heard_ >= answer_[slot]; });
   };
   return {begin, wait};
 }
 
-// The parts of a message but the last are plain writes.
-Result<void> PlainVerbs::begin(const std::vector<Part>& parts, ibv_wr_opcode opcode,
-                               uint32_t slot) {
-  std::array<ibv_send_wr, BareEnd::kSends> works;
-  std::array<ibv_sge, BareEnd::kSends> pieces;
-  const bool is_message = opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  if (is_message) answer_[slot] = ++told_;
-  for (size_t next = 0; next < parts.size();) {
-    const size_t most = std::min<size_t>(most_a_post_, parts.size() - next);
-    const auto has_room = [&] { return end_->unfinished() + most <= BareEnd::kSends; };
-    if (auto room = wait_until(has_room); !room) return room;
-    for (size_t i = 0; i < most; ++i, ++next) {
-      const bool is_last = next + 1 == parts.size();
-      pieces[i] = end_->piece(parts[next].offset, parts[next].bytes);
-      works[i] = end_->work(is_message && !is_last ? IBV_WR_RDMA_WRITE : opcode, &pieces[i]);
-      works[i].imm_data = htonl(kMessage);
+Result<void> PlainVerbs::begin(const Layout& layout, uint64_t most_a_work, uint32_t slot) {
+  std::array<ibv_send_wr, kMostAPost> works;
+  std::array<ibv_sge, kMostAPost> pieces;
+  size_t count = 0;
+  const auto post = [&]() -> Result<void> {
+    if (auto room = make_room(count); !room) return room;
+    posted_[slot] += count;
+    return end_->post(std::span(works).first(std::exchange(count, 0)), slot);
+  };
+  for (uint32_t i = 0; i < layout.batch; ++i) {
+    for (uint64_t done = 0; done < layout.piece; ++count) {
+      if (count == most_a_post_) {
+        if (auto posted = post(); !posted) return posted;
+      }
+      const uint64_t bytes = std::min(layout.piece - done, most_a_work);
+      pieces[count] = end_->piece(layout.offset(slot, i) + done, static_cast<uint32_t>(bytes));
+      works[count] = end_->work(opcode_, &pieces[count]);
+      done += bytes;
     }
-    posted_[slot] += most;
-    if (auto posted = end_->post(std::span(works).first(most), slot); !posted) return posted;
   }
-  return {};
+  if (tells_ && opcode_ == IBV_WR_RDMA_WRITE) {
+    answer_[slot] = ++told_;
+    works[count - 1].opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+    works[count - 1].imm_data = htonl(kMessage);
+  }
+  return post();
 }
 
 // Messages without bytes.
-Result<void> PlainVerbs::tell(uint32_t immediate, uint32_t times) {
-  std::array<ibv_send_wr, BareEnd::kSends> works;
+Result<void> PlainVerbs::tell(uint32_t immediate, uint64_t times) {
+  std::array<ibv_send_wr, kMostAPost> works;
   ibv_sge nothing = end_->piece(0, 0);
+  works.fill(end_->work(IBV_WR_RDMA_WRITE_WITH_IMM, &nothing));
+  for (ibv_send_wr& work : works) work.imm_data = htonl(immediate);
   while (times > 0) {
-    const uint32_t most = std::min(times, most_a_post_);
-    const auto has_room = [&] { return end_->unfinished() + most <= BareEnd::kSends; };
-    if (auto room = wait_until(has_room); !room) return room;
-    for (uint32_t i = 0; i < most; ++i) {
-      works[i] = end_->work(IBV_WR_RDMA_WRITE_WITH_IMM, &nothing);
-      works[i].imm_data = htonl(immediate);
-    }
-    if (auto posted = end_->post(std::span(works).first(most), kTold); !posted) return posted;
-    times -= most;
+    const uint64_t count = std::min<uint64_t>(times, most_a_post_);
+    if (auto room = make_room(count); !room) return room;
+    if (auto posted = end_->post(std::span(works).first(count), kOfNoSlot); !posted) return posted;
+    times -= count;
   }
   return {};
 }
 
-Result<void> PlainVerbs::look() {
+Result<void> PlainVerbs::make_room(size_t works) {
+  return wait_until([&] { return end_->unfinished() + works <= BareEnd::kSends; });
+}
+
+// How much has happened.
+Result<size_t> PlainVerbs::look() {
   std::array<BareEnd::Event, 32> events;
-  const auto count = end_->poll(events);
-  if (!count) return fail(count.error());
+  auto count = end_->poll(events);
+  if (!count) return count;
   for (const BareEnd::Event& event : std::span(events).first(*count)) {
     if (event.arrived) {
       ++(event.number == kEnd ? ends_ : heard_);
-    } else if (event.number != kTold) {
+    } else if (event.number != kOfNoSlot) {
       posted_[event.number] -= event.works;
     }
   }
-  return {};
+  return count;
 }
 
 template <typename Condition>
 Result<void> PlainVerbs::wait_until(Condition condition) {
-  const uint64_t begin_ns = steady_now_ns();
-  bool armed = false;
-  while (true) {
-    if (auto looked = look(); !looked) return looked;
+  uint64_t since_ns = steady_now_ns();
+  for (bool armed = false;;) {
+    const auto happened = look();
+    if (!happened) return fail(happened.error());
     if (condition()) return {};
-    const uint64_t waited_ns = steady_now_ns() - begin_ns;
-    if (waited_ns < kSpinNs) continue;
-    if (waited_ns > kSilenceMs * 1'000'000ull) {
+    const uint64_t now_ns = steady_now_ns();
+    if (*happened > 0) {
+      since_ns = now_ns;
+      armed = false;
+    }
+    if (now_ns - since_ns < kSpinNs) continue;
+    if (now_ns - since_ns >= kSilenceMs * uint64_t{1'000'000}) {
       return fail(Status::kTimeout, "the plain loop is silent for 60 s");
     }
     if (armed) {
@@ -154,25 +166,20 @@ Result<void> PlainVerbs::wait_until(Condition condition) {
   }
 }
 
-Result<void> PlainVerbs::end(Operation operation) {
-  const auto all_done = [this] { return end_->unfinished() == 0; };
-  if (!is_one_sided(operation)) {
+Result<void> PlainVerbs::end() {
+  if (tells_) {
     if (auto told = tell(kEnd, 1); !told) return told;
   }
-  return wait_until(all_done);
+  return wait_until([this] { return end_->unfinished() == 0; });
 }
 
-Result<void> PlainVerbs::serve(const Layout&, Operation operation) {
-  if (is_one_sided(operation)) return {};
-  const uint64_t ends = ends_ + 1;
-  while (true) {
-    if (auto waited = wait_until([&] { return heard_ > told_ || ends_ == ends; }); !waited) {
-      return waited;
-    }
-    const uint64_t owed = heard_ - told_;
-    if (owed == 0) return {};
-    told_ = heard_;
-    if (auto told = tell(kMessage, static_cast<uint32_t>(owed)); !told) return told;
+Result<void> PlainVerbs::serve() {
+  if (!tells_) return {};
+  for (const uint64_t ends = ends_ + 1;;) {
+    auto waited = wait_until([&] { return heard_ > told_ || ends_ == ends; });
+    if (!waited || heard_ == told_) return waited;
+    const uint64_t owed = heard_ - std::exchange(told_, heard_);
+    if (auto told = tell(kMessage, owed); !told) return told;
   }
 }
 

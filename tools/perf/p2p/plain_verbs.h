@@ -2,9 +2,10 @@
 //
 //   initiator                                target
 //     RDMA WRITEs or READs, one doorbell -->   nothing: its NIC confirms or answers them
-//     a message: WRITE WITH IMMEDIATE    -->   takes it
+//     the same, the last one WITH
+//     IMMEDIATE: it tells the target     -->   takes that
 //                                       <--    WRITE WITH IMMEDIATE without bytes
-//     the same with kEnd                 -->   serve() returns
+//     kEnd                               -->   serve() returns
 #pragma once
 
 #include "devices/devices.h"
@@ -16,36 +17,32 @@ namespace slime::perf::p2p {
 class PlainVerbs final : public PlainLoop {
  public:
   // Over the first rail of the devices, which is one of verbs.
-  static Result<std::unique_ptr<PlainLoop>> open(bool initiator, std::span<std::byte> memory,
+  static Result<std::unique_ptr<PlainLoop>> open(const Options& options,
+                                                 std::span<std::byte> memory,
                                                  std::unique_ptr<Devices> devices);
-  PlainVerbs(std::unique_ptr<Devices> devices, std::unique_ptr<BareEnd> end,
-             const Settings& settings, uint32_t most_a_post)
-      : devices_(std::move(devices)),
-        settings_(settings),
-        most_a_post_(most_a_post),
-        end_(std::move(end)) {}
 
   nlohmann::json name() const override;
-  Result<void> connect(const nlohmann::json& other) override;
   std::span<const uint64_t> ways() const override;
-  Requests requests(const Layout& layout, Operation operation, uint64_t most_a_work) override;
-  Result<void> end(Operation operation) override;
-  Result<void> serve(const Layout& layout, Operation operation) override;
+  Requests requests(const Layout& layout, uint64_t most_a_work) override;
+  Result<void> end() override;
+  Result<void> serve() override;
 
  private:
-  struct Part {
-    uint64_t offset;
-    uint32_t bytes;
-  };
-  Result<void> begin(const std::vector<Part>& parts, ibv_wr_opcode opcode, uint32_t slot);
-  Result<void> tell(uint32_t immediate, uint32_t times);
-  Result<void> look();
+  PlainVerbs(const Options& options, std::unique_ptr<Devices> devices, std::unique_ptr<BareEnd> end,
+             const RailCaps& caps);
+  Result<void> connect_to(const nlohmann::json& other) override;
+  Result<void> begin(const Layout& layout, uint64_t most_a_work, uint32_t slot);
+  Result<void> tell(uint32_t immediate, uint64_t times);
+  Result<void> make_room(size_t works);
+  Result<size_t> look();
   template <typename Condition>
   Result<void> wait_until(Condition condition);
 
-  const std::unique_ptr<Devices> devices_;  // the rail's device is open as long as they are
-  const Settings settings_;
+  const ibv_wr_opcode opcode_;  // of pieces
+  const bool tells_;            // the target, which answers
   const uint32_t most_a_post_;  // works
+  const std::vector<uint64_t> ways_;
+  const std::unique_ptr<Devices> devices_;  // they have the rail, which outlives its end
   const std::unique_ptr<BareEnd> end_;
   std::vector<uint64_t> posted_, answer_;     // of each slot: works; the number of its answer
   uint64_t told_ = 0, heard_ = 0, ends_ = 0;  // messages; those that have arrived; those of kEnd

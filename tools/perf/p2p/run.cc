@@ -95,7 +95,7 @@ class Rank {
     if (!region) return fail(std::move(region.error()));
     json mine = {{"address", tools::to_hex(*address)}, {"region", tools::to_hex(*region)}};
     if (options_.raw) {
-      auto opened = PlainLoop::open(initiator_, {endpoint_->memory(), bytes});
+      auto opened = PlainLoop::open(options_, initiator_, {endpoint_->memory(), bytes});
       if (!opened) return fail(std::move(opened.error()));
       plain_ = std::move(*opened);
       mine["plain"] = plain_->name();
@@ -114,7 +114,12 @@ class Rank {
       if (auto checked = check(layout, row); !checked) return checked;
     }
     const double seconds = options_.seconds / options_.turns;
-    if (options_.raw) row->raw.emplace();
+    if (options_.raw) {
+      row->raw.emplace();
+      Sample trials;
+      const auto tried = part_of(&trials, [&] { return choose_way(layout, seconds); });
+      if (!tried) return tried;
+    }
     for (uint32_t turn = 0; turn < options_.turns; ++turn) {
       if (auto done = engine_turn(layout, seconds, &row->engine); !done) return done;
       if (!options_.raw) continue;
@@ -163,22 +168,21 @@ class Rank {
   }
 
   Result<void> raw_turn(const Layout& layout, double seconds, Sample* sample) {
-    if (!initiator_) return plain_->serve(layout, options_.operation);
-    if (sample->bytes == 0) {
-      if (auto chosen = choose_way(layout, seconds); !chosen) return chosen;
-    }
+    if (!initiator_) return plain_->serve();
     auto done = measure_way(layout, way_, seconds, sample);
-    return done ? plain_->end(options_.operation) : done;
+    return done ? plain_->end() : done;
   }
 
   Result<void> measure_way(const Layout& layout, uint64_t way, double seconds, Sample* sample) {
-    const Requests requests = plain_->requests(layout, options_.operation, way);
+    const Requests requests = plain_->requests(layout, way);
     return measure(requests, layout.slots, layout.bytes_of_request(), seconds, sample);
   }
 
   // The one that is compared: each gets a part of a turn first.
   Result<void> choose_way(const Layout& layout, double seconds) {
+    if (!initiator_) return plain_->serve();
     const auto ways = plain_->ways();
+    way_ = ways.front();
     double most = 0;
     for (const uint64_t way : ways) {
       if (way != ways.front() && way >= layout.piece) continue;
@@ -189,7 +193,7 @@ class Rank {
       most = trial.megabytes_per_second();
       way_ = way;
     }
-    return {};
+    return plain_->end();
   }
 
   // Each slot once, with other bytes at both ends before; those between the pieces must stay.
