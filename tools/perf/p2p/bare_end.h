@@ -1,5 +1,6 @@
 // One end of the least that verbs can do: a reliable-connection queue pair, a completion queue, and
-//memory that is registered as a whole, as the rail registers it. No stripes, no requests, no memory
+// memory that is registered as a whole, as the rail registers it. No stripes, no requests, no
+// memory
 // cache. A write is done when the peer's NIC has its bytes: the memory may not have them yet.
 //
 // States: open() -> connect() with what the peer's name() says -> connected. An error is final.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "base/clock.h"
 #include "transports/channel_common.h"
 
 namespace slime::tcp {
@@ -33,11 +34,13 @@ bool FrameReader::read(int fd, std::span<Done> done, size_t* count) {
   drained_ = false;
   for (size_t moved = 0;;) {
     if (!consume(room, count)) return false;
-    if (*count == room.size() || drained_ || moved >= kMaxBytes) return true;
+    if (*count == room.size() || drained_ || moved >= kMaxBytes) break;
     const ssize_t got = remaining_ ? fetch_payload(fd, kMaxBytes - moved) : fetch_header(fd);
     if (got < 0) return false;
     moved += static_cast<size_t>(got);
   }
+  if (drained_ && mid_list()) look_at_slow_list();
+  return true;
 }
 
 bool FrameReader::consume(std::span<Done> done, size_t* count) {
@@ -77,6 +80,14 @@ bool FrameReader::fill_list() {
   return fits || stop(ReadFault::Kind::kNotAFrame);
 }
 
+// What has come of it is acknowledged now.
+void FrameReader::look_at_slow_list() {
+  const uint64_t now_ns = steady_now_ns();
+  if (now_ns - list_ns_ < kSlowListNs) return;
+  list_ns_ = now_ns;
+  awaited_before_list_ = awaited_;
+}
+
 bool FrameReader::open_frame() {
   peer_ack_ = header_.ack;
   refused_ = false;
@@ -98,6 +109,7 @@ bool FrameReader::open_frame() {
       return queue_.refused(header_.immediate) || stop(ReadFault::Kind::kNotOfOurs);
     case FrameType::kList:
       awaited_before_list_ = awaited_;
+      list_ns_ = steady_now_ns();
       return list_.begin(header_.immediate, header_.length) || stop(ReadFault::Kind::kNotAFrame);
   }
   return stop(ReadFault::Kind::kNotAFrame);

@@ -62,6 +62,7 @@ class FrameReader {
   static constexpr size_t kStagingBytes = 32 << 10;  // at most
   static constexpr size_t kLargePayload = 64 << 10;
   static constexpr size_t kStagedBehindLarge = 1 << 10;
+  static constexpr uint64_t kSlowListNs = 200'000;
 
   FrameReader(const RegionTable& regions, uint64_t max_message_bytes, SendQueue& queue,
               Reads& reads, Answers& answers)
@@ -86,7 +87,8 @@ class FrameReader {
   bool mid_frame() const { return open_ || begin_ != end_ || !list_.empty(); }
   bool mid_list() const { return !list_.empty() || (open_ && listed_); }
   uint32_t arrived() const { return arrived_; }  // writes complete so far, mod 2^32
-  // arrived() at the last that wants an acknowledgement. The writes of a list want theirs together.
+  // arrived() at the last that wants an acknowledgement. The writes of a list want theirs together,
+  // but those of one that takes longer than kSlowListNs: its sender must see how fast it leaves.
   uint32_t awaited() const { return mid_list() ? awaited_before_list_ : awaited_; }
   uint32_t peer_ack() const { return peer_ack_; }
   // Of the frames that are complete so far and in memory.
@@ -103,6 +105,7 @@ class FrameReader {
   bool consume(std::span<Done> done, size_t* count);
   bool next_frame();
   bool fill_list();
+  void look_at_slow_list();
   bool open_frame();
   bool open_write();
   bool open_answer();
@@ -146,6 +149,7 @@ class FrameReader {
   bool listed_ = false;  // the latest frame came from it
   uint32_t arrived_ = 0;
   uint32_t awaited_ = 0, awaited_before_list_ = 0;
+  uint64_t list_ns_ = 0;  // when the list began, or was slow last
   uint32_t peer_ack_ = 0;
   uint32_t placed_writes_ = 0;
   uint64_t placed_bytes_ = 0;
