@@ -39,7 +39,7 @@ Peer::Report Peer::report() {
                           (rails[i].up() ? "up\n" : "down\n");
       const RailTotals totals = rails[i].totals();
       report.works += totals.works;
-      report.doorbells += totals.doorbells;
+      report.doorbells += totals.doorbells - totals.futile_posts;
     }
   }
   return report;

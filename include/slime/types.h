@@ -61,8 +61,10 @@ typedef struct {
   /* As "0.0.0.0:7600": who connects there gets this engine's address (slime_find()), and so can
    * connect to it. NULL: only those whom the program gives the address. */
   const char* discoverable;
-  /* That move what no thread of the program moves: mostly what peers ask for. Each peer has one of
-   * them. The first one also calls the program's functions. SLIME_THREADS at most; 0: one. */
+  /* Number of the engine's threads, SLIME_THREADS at most; 0: one. They move what no thread of the
+   * program moves: mostly what peers ask for. Each peer belongs to one of them, by turns as the
+   * engine gets to know them. The first one also takes peers that connect and calls the program's
+   * functions. */
   uint32_t threads;
   uint32_t reserved; /* 0 */
 } slime_options;
@@ -233,9 +235,9 @@ typedef struct {
    * bytes were confirmed: a moving average, in which each new one counts an eighth. 0: there was
    * none yet. */
   uint64_t round_trip_ns;
-  /* Works that this engine has given to the NICs of the link since it was made, and how often it
-   * had them look: works that go out together have one doorbell. Over tcp: calls that gave bytes to
-   * the kernel, so a long work has several, and answers to the peer's reads have some. */
+  /* Since this link was made: works that this engine posted, and the calls that posted them, of
+   * which one posts many works. Over tcp also the calls that only acknowledged or answered the
+   * peer's works, and a long work takes several calls. */
   uint64_t works, doorbells;
 } slime_peer_info;
 #define SLIME_PEER_INFO_INIT \

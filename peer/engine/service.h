@@ -61,7 +61,7 @@ class Service {
 
   void attend(std::shared_ptr<Peer> peer);
   void wake() { sleeper_->wake(); }  // there is something to call back
-  // ServiceHost::end_overdue() is called at that time, at the latest.
+  // By that time the service looks at all its peers, and the first one calls end_overdue().
   void look_before(uint64_t at_ns);
 
  private:

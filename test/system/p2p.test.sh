@@ -34,6 +34,8 @@ run sizes 2 p2p --size 0
 says sizes "'0' is no size of 1 byte to 64 GiB"
 run notice 2 p2p --op notify --size 65M
 says notice 'a notification has 64 MiB at most'
+run told 2 p2p --op read --immediate --raw
+says told 'the plain loop tells nobody of its reads'
 run three 2 p2p --ranks 3
 run help 0 p2p --help
 

@@ -1,7 +1,7 @@
 // One end of the least that verbs can do: a reliable-connection queue pair, a completion queue, and
-// memory that is registered as a whole, as the rail registers it. No stripes, no requests, no
-// memory
-// cache. A write is done when the peer's NIC has its bytes: the memory may not have them yet.
+// memory that is registered as a whole, as the rail registers it. It has no stripes, no requests,
+// and no memory cache. A write is done when the peer's NIC has its bytes: the peer's memory may not
+// have them yet.
 //
 // States: open() -> connect() with what the peer's name() says -> connected. An error is final.
 // Thread: one.

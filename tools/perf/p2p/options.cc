@@ -48,6 +48,12 @@ bool fits_operation(const Options& options) {
             name);
     return false;
   }
+  if (options.raw && options.immediate && options.operation == Operation::kRead) {
+    fprintf(stderr,
+            "slime-perf: the plain loop tells nobody of its reads; leave --raw or "
+            "--immediate out\n");
+    return false;
+  }
   const bool tells = options.operation == Operation::kNotify;
   if (tells && std::ranges::max(options.sizes) > SLIME_NOTIFICATION_BYTES) {
     fprintf(stderr, "slime-perf: a notification has 64 MiB at most; lower --size\n");

@@ -18,6 +18,7 @@ using nlohmann::json;
 
 // Bytes of a piece per call into the kernel, at most.
 constexpr uint64_t kWays[] = {uint64_t{1} << 40, 1 << 20, 256 << 10, 64 << 10};
+constexpr int kNonceMs = 5'000;  // for what a caller says first
 constexpr uint32_t kEnd = 0, kWrite = 1, kRead = 2;
 
 struct Header {
@@ -27,9 +28,9 @@ struct Header {
   uint64_t piece = 0, stride = 0;
 };
 
-Result<void> wait_for(const Fd& fd, short event) {
+Result<void> wait_for(const Fd& fd, short event, int most_ms = PlainLoop::kSilenceMs) {
   pollfd waited{fd.get(), event, 0};
-  if (::poll(&waited, 1, PlainLoop::kSilenceMs) == 1) return {};
+  if (::poll(&waited, 1, most_ms) == 1) return {};
   return fail(Status::kTimeout, "the plain connection is silent for 60 s");
 }
 
@@ -171,6 +172,7 @@ Result<void> PlainTcp::accept() {
     if (status != Status::kOk) return fail(std::move(error));
     Nonce named;
     iovec vector{&named, sizeof named};
+    if (!wait_for(accepted.fd, POLLIN, kNonceMs)) continue;
     if (!receive_all(accepted.fd, {&vector, 1}, sizeof named)) continue;
     if (!same_nonce(named, nonce_)) continue;
     fd_ = std::move(accepted.fd);

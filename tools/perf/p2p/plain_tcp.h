@@ -9,8 +9,6 @@
 //     header {0, end}              -->    serve() returns
 #pragma once
 
-#include <optional>
-
 #include "base/net/socket.h"
 #include "base/random.h"
 #include "devices/devices.h"

@@ -68,13 +68,7 @@ Requests PlainVerbs::requests(const Layout& layout, uint64_t most_a_work) {
     return this->begin(layout, most_a_work, slot);
   };
   const auto wait = [this](uint32_t slot) -> Result<void> {
-    const auto moved = [&] { return posted_[slot] == 0; };
-    if (tells_ && opcode_ == IBV_WR_RDMA_READ) {  // when its bytes are here
-      if (auto waited = wait_until(moved); !waited) return waited;
-      answer_[slot] = ++told_;
-      if (auto told = tell(kMessage, 1); !told) return told;
-    }
-    return wait_until([&] { return moved() && heard_ >= answer_[slot]; });
+    return wait_until([&] { return posted_[slot] == 0 && heard_ >= answer_[slot]; });
   };
   return {begin, wait};
 }
@@ -99,7 +93,7 @@ Result<void> PlainVerbs::begin(const Layout& layout, uint64_t most_a_work, uint3
       done += bytes;
     }
   }
-  if (tells_ && opcode_ == IBV_WR_RDMA_WRITE) {
+  if (tells_) {
     answer_[slot] = ++told_;
     works[count - 1].opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
     works[count - 1].imm_data = htonl(kMessage);

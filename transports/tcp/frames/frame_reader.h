@@ -87,8 +87,9 @@ class FrameReader {
   bool mid_frame() const { return open_ || begin_ != end_ || !list_.empty(); }
   bool mid_list() const { return !list_.empty() || (open_ && listed_); }
   uint32_t arrived() const { return arrived_; }  // writes complete so far, mod 2^32
-  // arrived() at the last that wants an acknowledgement. The writes of a list want theirs together,
-  // but those of one that takes longer than kSlowListNs: its sender must see how fast it leaves.
+  // arrived() at the last that wants an acknowledgement. The writes of a list want theirs together.
+  // If it takes longer than kSlowListNs, what has come wants it whenever the socket is empty: the
+  // sender measures the rail by that.
   uint32_t awaited() const { return mid_list() ? awaited_before_list_ : awaited_; }
   uint32_t peer_ack() const { return peer_ack_; }
   // Of the frames that are complete so far and in memory.
