@@ -7,6 +7,8 @@
 //   threads    4 threads that write 4 KiB to one peer, and to one each, by turns with one thread
 //   p99        reads of 8 bytes, alone and beside 64 MiB both ways
 //   unfetched  60 s in which a program fetches no notification, and all else goes on
+//   cancel     64 MiB that are given up while they move; for a slow network, as after
+//              "tc qdisc add dev lo root tbf rate 10mbit burst 64k latency 50ms" in a namespace
 // The settings are those of docs/configuration.md.
 #include <netinet/in.h>
 #include <sys/mman.h>
@@ -26,6 +28,7 @@
 #include "base/fd.h"
 #include "bench/common/statistics.h"
 #include "bench/peer/others.h"
+#include "bench/peer/rows.h"
 
 namespace slime::bench {
 namespace {
@@ -239,7 +242,8 @@ struct Row {
 // Each forks while this process has no threads.
 constexpr Row kRows[] = {{"connect", connect_row}, {"register", register_row},
                          {"idle", idle_row},       {"threads", threads_row},
-                         {"p99", p99_row},         {"unfetched", unfetched_row}};
+                         {"p99", p99_row},         {"unfetched", unfetched_row},
+                         {"cancel", cancel_row}};
 
 int run(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
