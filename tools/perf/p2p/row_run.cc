@@ -119,16 +119,16 @@ Result<void> RowRun::measure_turn(const Requests& requests, double seconds, Samp
 }
 
 Result<void> RowRun::engine_turn(Sample* sample) {
-  const slime_peer_info before = endpoint_.peer();
-  auto done = part_of(sample, [&] {
-    return with_engine(
+  return part_of(sample, [&] {
+    const slime_peer_info before = endpoint_.peer();
+    auto done = with_engine(
         [&](const Requests& requests) { return measure_turn(requests, seconds_, sample); });
+    const slime_peer_info after = endpoint_.peer();  // after the turn the other rank may end
+    if (after.works < before.works) return done;     // over another link
+    sample->works += after.works - before.works;
+    sample->doorbells += after.doorbells - before.doorbells;
+    return done;
   });
-  const slime_peer_info after = endpoint_.peer();
-  if (after.works < before.works) return done;  // over another link
-  sample->works += after.works - before.works;
-  sample->doorbells += after.doorbells - before.doorbells;
-  return done;
 }
 
 Result<void> RowRun::plain_turn(Sample* sample) {
