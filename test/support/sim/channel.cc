@@ -32,7 +32,7 @@ Channel::Channel(Network& network, Rail& rail, const ChannelOptions& options)
   end_.peer_label = "sim:unknown";
   end_.open = true;
   end_.paired = end_.connected = end_.disconnected = end_.failed = end_.abrupt =
-      end_.failure_returned = end_.fenced = end_.armed = false;
+      end_.failure_returned = end_.fenced = end_.refused = end_.armed = false;
   end_.sending.outstanding = end_.sending.reads = end_.sending.in_flight = 0;
   end_.sending.unreported_bytes = end_.sending.last_arrival_ns = 0;
   end_.counters = &counters;

@@ -56,7 +56,8 @@ struct Endpoint {
   bool abrupt = false;            // the failure discards the kSent that poll() had still to return
   bool failure_returned = false;  // by poll()
   bool fenced = false;
-  bool armed = false;  // its poller names it when there is something()
+  bool refused = false;  // a write: it takes nothing any more
+  bool armed = false;    // its poller names it when there is something()
   Error error;
 
   Sending sending;

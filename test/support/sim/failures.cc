@@ -69,6 +69,7 @@ void Failures::refuse_write(Endpoint& receiver, const InFlightWrite& write) {
                     static_cast<unsigned long long>(work.remote_address),
                     static_cast<unsigned long long>(work.remote_key)));
   }
+  receiver.refused = true;
   writes_.drop_undelivered(receiver);
   if (sender == nullptr || receiver.disconnected) return;
   cut(*sender, Cause::kRefused, receiver, Cause::kSenderClosed);

@@ -124,9 +124,10 @@ void Writes::arrive(InFlightWrite& write) {
   write.on_wire = false;
   Endpoint* receiver = core_.ends.find(write.receiver);
   const bool polled = receiver != nullptr && !receiver->rail->caps().arrives_unpolled;
-  // A receiver that must be polled takes nothing more once poll() has returned the failure.
-  const bool kept_out =
-      receiver != nullptr && (receiver->fenced || (polled && receiver->failure_returned));
+  // A receiver that must be polled takes nothing more once poll() has returned the failure; one
+  // that has refused a write never does, also what its sender had sent before it failed.
+  const bool kept_out = receiver != nullptr && (receiver->fenced || receiver->refused ||
+                                                (polled && receiver->failure_returned));
   core_.outcomes.fenced_off += kept_out;
   if (receiver == nullptr || kept_out || (!polled && !deliver(*receiver, write))) {
     write.receiver_waits = false;
