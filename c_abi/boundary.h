@@ -11,11 +11,13 @@
 #include <thread>
 #include <utility>
 
+#include "base/fd.h"
 #include "peer/engine/engine.h"
 
 // The object behind the pointer that programs hold.
 struct slime_engine {
   std::unique_ptr<slime::Engine> engine;
+  const uint32_t process = slime::OwnDescriptors::process();  // that opened it
 };
 
 namespace slime::api {
@@ -42,6 +44,20 @@ int guarded(Call call) {
   } catch (const std::exception& error) {
     return failed(make_error(Status::kNoMemory, 0, "%s", error.what()));
   }
+}
+
+// A child of fork(2) has a copy of the engine without its threads, and with locks that nobody gives
+// back.
+inline bool is_of_parent(const slime_engine* engine) {
+  return engine != nullptr && engine->process != OwnDescriptors::process();
+}
+
+// A call about an engine.
+template <typename Call>
+int guarded(const slime_engine* engine, Call call) {
+  if (!is_of_parent(engine)) return guarded(std::move(call));
+  return invalid(
+      "this engine belongs to the process that this one was forked from; open another here");
 }
 
 // A struct of a program, which may be older or newer than the library: its first member says how

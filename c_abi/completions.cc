@@ -67,7 +67,7 @@ slime_completion completion_of(const Ended& ended) {
 extern "C" {
 
 int slime_completed(slime_engine* engine, slime_completion* completions, size_t* count) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || count == nullptr || (completions == nullptr && *count > 0)) {
       return invalid("slime_completed: an argument is NULL");
     }
@@ -83,7 +83,7 @@ int slime_completed(slime_engine* engine, slime_completion* completions, size_t*
 }
 
 int slime_event_fd(slime_engine* engine, uint32_t events, int* descriptor) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || descriptor == nullptr) {
       return invalid("slime_event_fd: an argument is NULL");
     }

@@ -52,7 +52,9 @@ int slime_open(const slime_options* options, slime_engine** engine) {
   });
 }
 
+// A copy in a forked child cannot be freed: its locks may be held for ever.
 int slime_close(slime_engine* engine) {
+  if (is_of_parent(engine)) return SLIME_OK;
   return guarded([&] {
     if (Engine::is_calling_back()) return invalid(kCallsBack);
     if (engine != nullptr) engine->engine->close();
@@ -62,7 +64,7 @@ int slime_close(slime_engine* engine) {
 }
 
 int slime_address(slime_engine* engine, void* blob, size_t* bytes) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || blob == nullptr || bytes == nullptr) {
       return invalid("slime_address: an argument is NULL");
     }

@@ -27,7 +27,7 @@ extern "C" {
 
 int slime_register(slime_engine* engine, void* address, size_t bytes, const slime_memory* memory,
                    slime_region* region) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || region == nullptr) {
       return invalid("slime_register: an argument is NULL");
     }
@@ -55,7 +55,7 @@ int slime_register(slime_engine* engine, void* address, size_t bytes, const slim
 }
 
 int slime_advertise(slime_engine* engine, slime_region region, void* blob64) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || blob64 == nullptr) {
       return invalid("slime_advertise: an argument is NULL");
     }
@@ -67,7 +67,7 @@ int slime_advertise(slime_engine* engine, slime_region region, void* blob64) {
 }
 
 int slime_deregister(slime_engine* engine, slime_region handle, int64_t timeout_ns) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr) return invalid("slime_deregister: engine is NULL");
     if (Engine::is_calling_back() && timeout_ns != 0) return invalid(kCallsBack);
     Result<bool> ended = false;
@@ -81,7 +81,7 @@ int slime_deregister(slime_engine* engine, slime_region handle, int64_t timeout_
 }
 
 int slime_import(slime_engine* engine, slime_peer peer, const void* blob64, slime_remote* remote) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || blob64 == nullptr || remote == nullptr) {
       return invalid("slime_import: an argument is NULL");
     }
@@ -92,7 +92,7 @@ int slime_import(slime_engine* engine, slime_peer peer, const void* blob64, slim
 
 int slime_regions(slime_engine* engine, slime_peer peer, int64_t timeout_ns,
                   slime_remote_info* regions, size_t* count) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || count == nullptr || (regions == nullptr && *count > 0)) {
       return invalid("slime_regions: an argument is NULL");
     }

@@ -38,7 +38,7 @@ extern "C" {
 
 int slime_notify(slime_engine* engine, slime_peer peer, const void* data, size_t bytes,
                  const slime_extra* extra, slime_request* request) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || request == nullptr || (data == nullptr && bytes > 0)) {
       return invalid("slime_notify: an argument is NULL");
     }
@@ -51,7 +51,7 @@ int slime_notify(slime_engine* engine, slime_peer peer, const void* data, size_t
 
 int slime_signal(slime_engine* engine, slime_peer peer, slime_remote remote, uint64_t offset,
                  uint64_t add, int strong, const slime_extra* extra, slime_request* request) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || request == nullptr) {
       return invalid("slime_signal: an argument is NULL");
     }
@@ -62,7 +62,7 @@ int slime_signal(slime_engine* engine, slime_peer peer, slime_remote remote, uin
 }
 
 int slime_notifications(slime_engine* engine, slime_notification* notifications, size_t* count) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || count == nullptr || (notifications == nullptr && *count > 0)) {
       return invalid("slime_notifications: an argument is NULL");
     }
@@ -77,7 +77,7 @@ int slime_notifications(slime_engine* engine, slime_notification* notifications,
 
 int slime_expect(slime_engine* engine, slime_peer peer, uint32_t immediate, uint64_t count,
                  const slime_extra* extra, slime_request* request) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || request == nullptr) {
       return invalid("slime_expect: an argument is NULL");
     }
@@ -89,7 +89,7 @@ int slime_expect(slime_engine* engine, slime_peer peer, uint32_t immediate, uint
 
 int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t bytes, uint64_t tag,
                const slime_extra* extra, slime_request* request) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     Terms terms;
     const std::span message(static_cast<const std::byte*>(data), bytes);
     if (const char* const wrong = read_tagged(engine, message, extra, request, &terms)) {
@@ -101,7 +101,7 @@ int slime_send(slime_engine* engine, slime_peer peer, const void* data, size_t b
 
 int slime_recv(slime_engine* engine, slime_peer peer, void* room, size_t bytes, uint64_t tag,
                uint64_t tag_mask, const slime_extra* extra, slime_request* request) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     Terms terms;
     const std::span memory(static_cast<std::byte*>(room), bytes);
     if (const char* const wrong = read_tagged(engine, memory, extra, request, &terms)) {
@@ -112,7 +112,7 @@ int slime_recv(slime_engine* engine, slime_peer peer, void* room, size_t bytes, 
 }
 
 int slime_forget(slime_engine* engine, slime_peer peer, uint32_t immediate) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr) return invalid("slime_forget: engine is NULL");
     const auto forgotten = engine->engine->forget(peer, immediate);
     return forgotten ? static_cast<int>(SLIME_OK) : failed(forgotten.error());

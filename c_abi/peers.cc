@@ -48,7 +48,7 @@ int tell_of(slime_peer handle, Peer& peer, slime_peer_info* info) {
 extern "C" {
 
 int slime_add_peer(slime_engine* engine, const void* blob, size_t bytes, slime_peer* peer) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || blob == nullptr || peer == nullptr) {
       return invalid("slime_add_peer: an argument is NULL");
     }
@@ -57,7 +57,7 @@ int slime_add_peer(slime_engine* engine, const void* blob, size_t bytes, slime_p
 }
 
 int slime_connect(slime_engine* engine, slime_peer handle, int64_t timeout_ns) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr) return invalid("slime_connect: engine is NULL");
     const auto peer = engine->engine->peer(handle);
     if (peer == nullptr) return invalid("slime_connect: no such peer (any more)");
@@ -75,7 +75,7 @@ int slime_connect(slime_engine* engine, slime_peer handle, int64_t timeout_ns) {
 }
 
 int slime_remove_peer(slime_engine* engine, slime_peer peer) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr) return invalid("slime_remove_peer: engine is NULL");
     auto removed = engine->engine->remove_peer(peer);
     return removed ? static_cast<int>(SLIME_OK) : failed(removed.error());
@@ -83,7 +83,7 @@ int slime_remove_peer(slime_engine* engine, slime_peer peer) {
 }
 
 int slime_peer_state(slime_engine* engine, slime_peer handle, slime_peer_info* info) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || info == nullptr) {
       return invalid("slime_peer_state: an argument is NULL");
     }
@@ -95,7 +95,7 @@ int slime_peer_state(slime_engine* engine, slime_peer handle, slime_peer_info* i
 }
 
 int slime_accept(slime_engine* engine, int64_t timeout_ns, slime_peer_info* info) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || info == nullptr) return invalid("slime_accept: an argument is NULL");
     if (!has_size(info)) return invalid(kNoInfoSize);
     if (Engine::is_calling_back() && timeout_ns != 0) return invalid(kCallsBack);
@@ -110,7 +110,7 @@ int slime_accept(slime_engine* engine, int64_t timeout_ns, slime_peer_info* info
 
 int slime_find(slime_engine* engine, const char* host_port, int64_t timeout_ns, void* blob,
                size_t* bytes) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || host_port == nullptr || blob == nullptr || bytes == nullptr) {
       return invalid("slime_find: an argument is NULL");
     }

@@ -54,7 +54,7 @@ extern "C" {
 
 int slime_submit(slime_engine* engine, slime_peer peer, int op, const slime_assignment* assignments,
                  size_t count, const slime_extra* extra, slime_request* request) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || request == nullptr || (assignments == nullptr && count > 0)) {
       return invalid("slime_submit: an argument is NULL");
     }
@@ -67,7 +67,7 @@ int slime_submit(slime_engine* engine, slime_peer peer, int op, const slime_assi
 
 int slime_prepare(slime_engine* engine, slime_peer peer, const slime_assignment* assignments,
                   size_t count, slime_plan* plan) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || plan == nullptr || (assignments == nullptr && count > 0)) {
       return invalid("slime_prepare: an argument is NULL");
     }
@@ -77,7 +77,7 @@ int slime_prepare(slime_engine* engine, slime_peer peer, const slime_assignment*
 
 int slime_start(slime_engine* engine, slime_plan plan, int op, const uint32_t* indices,
                 size_t count, const slime_extra* extra, slime_request* request) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || request == nullptr) {
       return invalid("slime_start: an argument is NULL");
     }
@@ -95,7 +95,7 @@ int slime_start(slime_engine* engine, slime_plan plan, int op, const uint32_t* i
 
 int slime_start_pages(slime_engine* engine, slime_peer peer, int op, const slime_pages* pages,
                       const slime_extra* extra, slime_request* request) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr || request == nullptr) {
       return invalid("slime_start_pages: an argument is NULL");
     }

@@ -27,7 +27,7 @@ int tell(const Result<Status>& tested, const Outcome& outcome, slime_result* res
 extern "C" {
 
 int slime_test(slime_engine* engine, slime_request request, slime_result* result) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr) return invalid("slime_test: engine is NULL");
     if (!has_size(result)) return invalid(kNoResultSize);
     Outcome outcome;
@@ -38,7 +38,7 @@ int slime_test(slime_engine* engine, slime_request request, slime_result* result
 
 int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
                slime_result* result) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr) return invalid("slime_wait: engine is NULL");
     if (!has_size(result)) return invalid(kNoResultSize);
     if (Engine::is_calling_back() && timeout_ns != 0) return invalid(kCallsBack);
@@ -49,7 +49,7 @@ int slime_wait(slime_engine* engine, slime_request request, int64_t timeout_ns,
 }
 
 int slime_cancel(slime_engine* engine, slime_request request) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr) return invalid("slime_cancel: engine is NULL");
     auto cancelled = engine->engine->cancel(request);
     return cancelled ? static_cast<int>(SLIME_OK) : failed(cancelled.error());
@@ -57,7 +57,7 @@ int slime_cancel(slime_engine* engine, slime_request request) {
 }
 
 int slime_release(slime_engine* engine, uint64_t handle) {
-  return guarded([&] {
+  return guarded(engine, [&] {
     if (engine == nullptr) return invalid("slime_release: engine is NULL");
     if (engine->engine->release(handle)) return static_cast<int>(SLIME_OK);
     return invalid(

@@ -46,7 +46,9 @@ int slime_open(const slime_options* options, slime_engine** engine);
 int slime_set_log(slime_log_callback callback, void* user, int level);
 
 /* Requests that are open end, and the peers learn of it, within 1 s. No other call of the engine
- * may be under way or follow. */
+ * may be under way or follow. A child of fork(2) may call it for engines of its parent, which it
+ * does not disturb; other calls about these are refused there, and it may open engines of its own.
+ */
 int slime_close(slime_engine* engine);
 /* Where this engine is, for slime_add_peer() elsewhere. *bytes: how many `blob` has room for, then
  * how many were written. A program that has these bytes can connect. */

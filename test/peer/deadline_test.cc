@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "test/peer/other_process.h"
+#include "test/support/other_process.h"
 
 namespace slime {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "test/peer/other_process.h"
 #include "test/support/environment.h"
+#include "test/support/other_process.h"
 
 namespace slime {
 namespace {

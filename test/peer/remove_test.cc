@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "test/peer/other_process.h"
 #include "test/support/environment.h"
+#include "test/support/other_process.h"
 
 namespace slime {
 namespace {

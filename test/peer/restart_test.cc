@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "test/peer/other_process.h"
 #include "test/support/environment.h"
+#include "test/support/other_process.h"
 
 namespace slime {
 namespace {
