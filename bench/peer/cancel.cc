@@ -13,11 +13,6 @@ namespace slime::bench {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr size_t kLong = size_t{64} << 20;
-
-double ms_since(uint64_t begin_ns) {
-  return static_cast<double>(steady_now_ns() - begin_ns) * 1e-6;
-}
 
 struct Ends {
   Samples ms;       // from cancel() to the end of the request
@@ -37,10 +32,10 @@ void cancel_one(EngineWithMemory& here, const Target& target, bool writes, Ends*
   } catch (const p2p::Error& error) {
     ends->quiet += error.quiet();
   }
-  ends->ms.add(ms_since(begin_ns));
+  ends->ms.add(seconds_since(begin_ns) * 1e3);
   const uint64_t next_ns = steady_now_ns();
   (void)target.peer.read(here.region.to(target.remote, 0, 0, 8)).start().wait();
-  ends->next_ms.add(ms_since(next_ns));
+  ends->next_ms.add(seconds_since(next_ns) * 1e3);
 }
 
 }  // namespace

@@ -34,11 +34,6 @@ namespace slime::bench {
 namespace {
 
 using namespace std::chrono_literals;
-constexpr size_t kLong = size_t{64} << 20;
-
-double seconds_since(uint64_t begin_ns) {
-  return static_cast<double>(steady_now_ns() - begin_ns) * 1e-9;
-}
 
 double processor_seconds() {
   rusage usage;
