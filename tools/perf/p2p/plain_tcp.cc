@@ -139,7 +139,7 @@ Result<void> PlainTcp::connect_to(const json& other) {
   if (!target) return fail(std::move(target.error()));
   Nonce nonce;
   if (!tools::from_hex(other.at("nonce").get<std::string>(), nonce)) {
-    return fail(Status::kRemote, "the other rank's nonce is none");
+    return fail(Status::kRemote, "the other rank sent a nonce that is not 16 bytes in hexadecimal");
   }
   return dial(*target, nonce);
 }
@@ -159,7 +159,7 @@ Result<void> PlainTcp::dial(const SocketAddress& target, Nonce nonce) {
   return send_all(fd_, {&vector, 1}, sizeof nonce);
 }
 
-// Whoever does not know the nonce is no initiator.
+// Only the initiator knows the nonce; other callers are dropped.
 Result<void> PlainTcp::accept() {
   for (;;) {
     if (!wait_for(listener_, POLLIN)) {

@@ -11,7 +11,7 @@ namespace slime::perf::p2p {
 
 class RowRun {
  public:
-  // `plain`: nullptr: there is none. All of these outlive it.
+  // `plain` may be nullptr: then only the engine is measured. The arguments outlive this object.
   RowRun(const Options& options, Partner& partner, Endpoint& endpoint, PlainLoop* plain,
          uint64_t piece_bytes)
       : options_(options),
