@@ -89,22 +89,19 @@ wait "$mending" || not_ok "late_sums: rank 0 did not say that the other rank wai
 
 # Of 1000 packets 200 are lost on each way, until the ranks begin. Later losses would test the kernel's
 # TCP, which doubles the pause before it sends a lone packet again: now and then that takes minutes.
-loss_ends() { # NAME
-  retry 3000 stands_in '\(elements\)' "$work/$1.0.out" && lab_spoil_all 4 0 0
-}
-lossy() { # NAME COMMAND...
-  lab_spoil_all 4 106 0 || not_ok "$1: no packets are lost"
-  loss_ends "$1" &
+lossy() { # COMMAND NAME ARGUMENT...
+  lab_spoil_all 4 106 0 || not_ok "$2: no packets are lost"
+  { retry 3000 stands_in '\(elements\)' "$work/$2.0.out" && lab_spoil_all 4 0 0; } &
   mending=$!
-  "${@:2}"
-  kill "$mending" 2>/dev/null # a run that failed has not begun
+  "$@"
+  kill "$mending" 2>/dev/null # it waits still if the run failed before
   wait "$mending" 2>/dev/null
-  lab_spoil_all 4 0 0 || not_ok "$1: packets are still lost"
+  lab_spoil_all 4 0 0 || not_ok "$2: packets are still lost"
 }
 export NCCL_SLIME_CONNECT_TIMEOUT=300 NCCL_SLIME_PEER_TIMEOUT=300
 for turn in 1 2; do
-  lossy "lossy_$turn" ring "lossy_$turn" 4 --timeout 300
-  lossy "lossy_collnet_$turn" right "lossy_collnet_$turn" 4 --timeout 300 "${small[@]}"
+  lossy ring "lossy_$turn" 4 --timeout 300
+  lossy right "lossy_collnet_$turn" 4 --timeout 300 "${small[@]}"
 done
 unset NCCL_SLIME_CONNECT_TIMEOUT NCCL_SLIME_PEER_TIMEOUT
 
